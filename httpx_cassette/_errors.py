@@ -109,6 +109,10 @@ class CassetteStop(BaseException):
     def __str__(self) -> str:
         return self.message
 
+    def __repr__(self) -> str:
+        # Not the whole report, and not the facts: event loops print this, and a fact may be a paid answer.
+        return f"{type(self).__name__}({self.message.partition(chr(10))[0]!r})"
+
 
 class CassetteMiss(CassetteStop):
     """Replay was asked for a call that no cassette holds.

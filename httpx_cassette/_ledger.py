@@ -1,0 +1,309 @@
+"""The calls that were stopped, process-wide, whatever became of the errors.
+
+An SDK, a thread, a pool or an ``except`` may lose the error that stops a call.
+So each stop is entered here just before it is raised, and its report printed:
+
+- once per key; further ones are only counted. The number of entries and their size are limited;
+- the first entry, not the import, installs the hooks that turn the ledger into exit status 2;
+- a child process appends its entries to the file that ``HTTPX_CASSETTE_LEDGER`` names. The outermost
+  process makes the name up, reads the file at its end and deletes it;
+- inside ``expected_miss()`` a miss is neither entered nor printed.
+
+Nothing here raises into a call, and nothing here knows how a miss is found or what a report says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import replace
+
+from . import _exit
+from . import _ledger_file as ledger_file
+from ._errors import CassetteMiss, CassetteStop
+from ._expected_miss import ExpectedMiss, claim
+from ._ledger_file import Entry, read_entries
+
+__all__ = [
+    "LEDGER_VARIABLE",
+    "MISSES_VARIABLE",
+    "Entry",
+    "ExpectedMiss",
+    "arm",
+    "child_entries",
+    "clear",
+    "enter",
+    "entries",
+    "expected_miss",
+    "hand_back",
+    "read_entries",
+    "take_over",
+]
+
+#: Names the file in which child processes leave their entries.
+LEDGER_VARIABLE = "HTTPX_CASSETTE_LEDGER"
+
+#: Names a file to which every process appends its entries as JSON lines.
+MISSES_VARIABLE = "HTTPX_CASSETTE_MISSES"
+
+#: A run that misses more often than this is not going to be repaired report by report.
+ENTRY_LIMIT = 1_000
+
+#: Characters of a report that are kept and printed: several screens.
+REPORT_LIMIT = 65_536
+
+#: Set in the ``__dict__`` of a stop: the process and the key that it was entered with. It travels with a
+#: pickled one.
+_ENTERED = "_entered"
+
+_POOL_NOTE = (
+    "\n  note         multiprocessing.{pool} waits for ever for a task that is stopped:"
+    " use concurrent.futures.{instead}Executor, which hands the error on"
+)
+
+
+class _Ledger:
+    """Everything that this process knows; a forked child begins with an empty one."""
+
+    def __init__(self) -> None:
+        self.file: str | None = None
+        self.is_armed = False
+        self.is_owner = False
+        self.are_hooks_installed = False
+        self.reset()
+
+    def reset(self) -> None:
+        self.lock = threading.RLock()  # re-entrant: a finaliser may make a call in the middle of an entry
+        self.entries: dict[str, Entry] = {}
+        self.binding: set[str] = set()
+        self.printed: set[str] = set()
+        self.is_full = False
+
+    def arm(self) -> None:
+        self.file = os.environ.get(LEDGER_VARIABLE) or self.file or ledger_file.new_path()
+        os.environ[LEDGER_VARIABLE] = self.file
+        self.is_owner = ledger_file.is_named_for(self.file, os.getpid())
+        if self.is_owner:
+            _exit.guard().ledger = self.file
+
+    def bind(self) -> None:
+        """Make this process end with status 2."""
+        _exit.guard().has_missed = True
+        arm()
+        if not self.are_hooks_installed:
+            self.are_hooks_installed = True
+            _exit.install_hooks()
+
+    def enter(self, stop: CassetteStop, key: str, hooks: bool) -> None:
+        known = self.entries.get(key)
+        if known is None and len(self.entries) >= ENTRY_LIMIT:
+            self.refuse()
+            return
+        entry = _entry(stop, key) if known is None else replace(known, count=known.count + 1)
+        self.entries[key] = entry
+        stop.__dict__[_ENTERED] = (os.getpid(), key)
+        if known is None:
+            if _print(entry.report + _pool_note()):
+                self.printed.add(key)
+            _append(os.environ.get(MISSES_VARIABLE), entry)
+        if key in self.printed:
+            stop.__dict__[_exit.REPORTED] = True
+        if hooks and key not in self.binding:
+            self.binding.add(key)
+            _append(None if self.is_owner else self.file, entry)
+
+    def refuse(self) -> None:
+        if not self.is_full:
+            self.is_full = True
+            _print(
+                f"httpx_cassette: {ENTRY_LIMIT:,} different calls were stopped; further ones are not reported"
+            )
+
+    def mark(self) -> int:
+        return ledger_file.size(self.file) if self.file else 0
+
+    def withdraw(self, miss: CassetteMiss) -> None:
+        pid, key = miss.__dict__.pop(_ENTERED, (0, ""))
+        with self.lock:
+            # A miss that came out of a child was entered there.
+            if pid == os.getpid() and key in self.entries:
+                self.uncount(self.entries[key])
+
+    def uncount(self, entry: Entry) -> None:
+        """Take one count of an entry back; the last one takes the entry with it."""
+        key = entry.key
+        if entry.count > 1:
+            self.entries[key] = replace(entry, count=entry.count - 1)
+            return
+        del self.entries[key]
+        self.printed.discard(key)
+        _take_back(os.environ.get(MISSES_VARIABLE), [key])
+        if key in self.binding:
+            self.binding.remove(key)
+            _exit.guard().has_missed = bool(self.binding) or self.is_full
+            _take_back(None if self.is_owner else self.file, [key])
+
+    def withdraw_children(self, mark: int) -> list[Entry]:
+        found = _read(self.file, mark)
+        # Siblings write to the same file, and what they miss is none of ours.
+        missed = [entry for entry in found if entry.kind == "CassetteMiss" and entry.parent == os.getpid()]
+        if missed:
+            _take_back(self.file, [entry.key for entry in missed])
+        return missed
+
+
+_ledger = _Ledger()
+
+
+def enter(stop: CassetteStop, *, key: str, hooks: bool = True) -> None:
+    """Enter ``stop`` just before it is raised, and print its report; never raises.
+
+    Args:
+        stop: The error that is about to be raised.
+        key: What makes two stops the same one: its fingerprint, where there is one.
+        hooks: Whether the stop turns the exit status into 2.
+    """
+    with suppress(Exception):
+        if claim(stop):
+            return
+    if hooks:
+        # First of all: whatever fails below, the exit status must be right.
+        with suppress(Exception):
+            _ledger.bind()
+    with suppress(Exception), _ledger.lock:
+        _ledger.enter(stop, key, hooks)
+
+
+def entries() -> tuple[Entry, ...]:
+    """The stops of this process, in the order of their first entry."""
+    with _ledger.lock:
+        return tuple(_ledger.entries.values())
+
+
+def child_entries() -> tuple[Entry, ...]:
+    """The stops that child processes have left so far; a child itself sees none."""
+    return _read(_ledger.file) if _ledger.is_owner else ()
+
+
+def arm() -> None:
+    """Have child processes that are started from now on report to this one, or to its own ancestor.
+
+    Called for every transport that is made, and therefore cheap from the second time on.
+    """
+    # The second half: a test may have put the environment back to what it was before.
+    if _ledger.is_armed and LEDGER_VARIABLE in os.environ:
+        return
+    with suppress(OSError), _ledger.lock:  # no temporary folder: children report to nobody
+        _ledger.arm()
+    _ledger.is_armed = True
+
+
+def take_over() -> None:
+    """Make the exit guard stand down: the caller reads the ledger and sets the exit status."""
+    _exit.guard().stands_down = True
+
+
+def hand_back() -> None:
+    """Undo ``take_over``."""
+    _exit.guard().stands_down = False
+
+
+def clear() -> None:
+    """Forget the entries of this process, as a forked child does."""
+    _ledger.reset()
+    if found := _exit.existing_guard():
+        found.has_missed = False
+
+
+def expected_miss() -> ExpectedMiss:
+    """A block in which a call is expected to miss.
+
+    The miss is not printed, does not count for the exit status, and does not leave the block; a miss that
+    code in the block swallowed counts as well, and so does one of a thread or process started in it.
+    Another error that the block raises is passed on, unless it was raised ``from`` the miss or is a group
+    of nothing else.
+
+    Raises:
+        AssertionError: No call missed in the block.
+    """
+    return ExpectedMiss(_ledger)
+
+
+def _entry(stop: CassetteStop, key: str) -> Entry:
+    report = str(stop)
+    if len(report) > REPORT_LIMIT:
+        report = f"{report[:REPORT_LIMIT]}\n  ... cut here: the report has {len(report):,} characters"
+    return Entry(
+        key=key,
+        kind=type(stop).__name__,
+        report=report,
+        facts=ledger_file.plain_facts(stop),
+        pid=os.getpid(),
+        parent=_parent(),
+        thread=threading.current_thread().name,
+    )
+
+
+def _parent() -> int:
+    process = sys.modules.get("multiprocessing.process")
+    # The parent of a forkserver's child is the server; only multiprocessing knows who asked for it.
+    asked_by = process.parent_process() if process else None
+    return asked_by.pid if asked_by else os.getppid()
+
+
+def _pool_note() -> str:
+    """A line for the one place where a stop cannot be seen: a pool whose worker dies of it."""
+    # Asked of what is loaded: importing multiprocessing here would register its exit handlers.
+    process = sys.modules.get("multiprocessing.process")
+    if process and "PoolWorker" in process.current_process().name:
+        return _POOL_NOTE.format(pool="Pool", instead="ProcessPool")
+    if type(threading.current_thread()).__module__ == "multiprocessing.dummy":
+        return _POOL_NOTE.format(pool="pool.ThreadPool", instead="ThreadPool")
+    return ""
+
+
+def _print(text: str) -> bool:
+    """Write to stderr if there is one that takes it: it may be None, closed, or a broken pipe."""
+    stream = sys.stderr
+    try:
+        try:
+            stream.write(text + "\n")
+        except UnicodeEncodeError:
+            stream.write(text.encode("ascii", "backslashreplace").decode() + "\n")
+        stream.flush()
+    except Exception:
+        return False
+    return True
+
+
+def _append(path: str | None, entry: Entry) -> None:
+    if path:
+        with suppress(OSError):
+            ledger_file.append(path, entry)
+
+
+def _take_back(path: str | None, keys: list[str]) -> None:
+    if path:
+        with suppress(OSError):
+            ledger_file.take_back(path, keys)
+
+
+def _read(path: str | None, offset: int = 0) -> tuple[Entry, ...]:
+    with suppress(OSError):
+        return read_entries(path, offset) if path else ()
+    return ()
+
+
+def _begin_as_child() -> None:
+    """After a fork: what was missed before is the parent's to tell, and so is the file."""
+    clear()
+    _ledger.is_owner = False
+    if found := _exit.existing_guard():
+        found.pid = os.getpid()
+        found.ledger = None
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
+    os.register_at_fork(after_in_child=_begin_as_child)

@@ -1,0 +1,157 @@
+"""One stopped call as plain data, and the file of them that processes share.
+
+The file holds one JSON object per line, each appended with one write, so that any number of processes can
+leave their entries in it without a lock.
+A line ``- <key>`` takes one earlier entry of that key back.
+Nothing here knows who reads the file, or when.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from ._call import Json
+from ._errors import CassetteStop
+
+__all__ = ["Entry", "append", "is_named_for", "new_path", "plain_facts", "read_entries", "size", "take_back"]
+
+#: Characters of a text and elements of a list that are kept of a fact: enough for any URL or list of
+#: changed paths, and a bound on what a runaway process can write.
+FACT_LIMIT = 4_096
+
+#: The answer that was paid for, carried by a ``CassetteWriteError``: it may hold the very secret that kept
+#: it from being written, so it never reaches a file.
+UNWRITTEN = frozenset({"content", "headers"})
+
+#: A ledger named for its owner; see ``is_named_for``.
+_PREFIX = "httpx-cassette-"
+
+#: The folder is shared with other users, so a link found there is not to be trusted.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stopped call as the ledger keeps it.
+
+    Attributes:
+        key: What makes two stops the same one: the fingerprint of the call, where there is one.
+        kind: The name of the error class.
+        report: The text of the error, cut at a limit.
+        facts: The attributes of the error that JSON can hold.
+        pid: The process that made the call.
+        parent: The process that started it; with ``multiprocessing``, the one that asked for it.
+        thread: The name of the thread that made it.
+        count: How many times it was made.
+    """
+
+    key: str
+    kind: str
+    report: str
+    facts: dict[str, Json]
+    pid: int
+    parent: int
+    thread: str
+    count: int = 1
+
+
+def plain_facts(stop: CassetteStop) -> dict[str, Json]:
+    """What ``stop`` knows, as far as JSON can hold it and a file may."""
+    return {name: _plain(value) for name, value in stop.facts.items() if name not in UNWRITTEN}
+
+
+def new_path() -> str:
+    """A path that does not exist, named for this process and not to be guessed by another user.
+
+    Raises:
+        OSError: There is no usable folder for temporary files.
+    """
+    return os.path.join(tempfile.gettempdir(), f"{_PREFIX}{os.getpid()}-{os.urandom(16).hex()}.jsonl")
+
+
+def is_named_for(path: str, pid: int) -> bool:
+    """Whether the process ``pid`` made this path up: after ``exec`` the name is all that is left of it."""
+    return os.path.basename(path).startswith(f"{_PREFIX}{pid}-")
+
+
+def append(path: str, entry: Entry) -> None:
+    """Append one entry with one write; the file is created for its owner alone.
+
+    Raises:
+        OSError: The file cannot be opened or written.
+    """
+    _write(path, json.dumps(asdict(entry)).encode() + b"\n")
+
+
+def take_back(path: str, keys: Iterable[str]) -> None:
+    """Append a line for each of ``keys`` that takes one entry of that key back.
+
+    Raises:
+        OSError: The file cannot be opened or written.
+    """
+    _write(path, "".join(f"- {key}\n" for key in keys).encode())
+
+
+def size(path: str) -> int:
+    """The length of the file, 0 where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def read_entries(path: str, offset: int = 0) -> tuple[Entry, ...]:
+    """The entries after ``offset`` that were not taken back; lines that cannot be read are left out.
+
+    A file that does not exist has none: nobody has missed.
+
+    Raises:
+        OSError: The file exists and cannot be read.
+    """
+    if size(path) <= offset:
+        return ()
+    with open(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as file:
+        file.seek(offset)
+        return _parse(file)
+
+
+def _parse(lines: Iterable[bytes]) -> tuple[Entry, ...]:
+    entries: list[Entry] = []
+    for line in lines:
+        if line.startswith(b"- "):
+            _drop_last(entries, line[2:].decode().rstrip("\n"))
+        else:
+            # Torn by a kill, or written by another release.
+            with suppress(ValueError, TypeError):
+                entries.append(Entry(**json.loads(line)))
+    return tuple(entries)
+
+
+def _drop_last(entries: list[Entry], key: str) -> None:
+    for index in range(len(entries) - 1, -1, -1):
+        if entries[index].key == key:
+            del entries[index]
+            return
+
+
+def _write(path: str, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o600)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
+
+
+def _plain(value: object) -> Json:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {str(name)[:FACT_LIMIT]: _plain(member) for name, member in list(value.items())[:FACT_LIMIT]}
+    if isinstance(value, (list, tuple)):
+        return [_plain(element) for element in value[:FACT_LIMIT]]
+    return (value if isinstance(value, str) else repr(value))[:FACT_LIMIT]

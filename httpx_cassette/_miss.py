@@ -1,0 +1,267 @@
+"""What a miss says: what was asked, what exists, the nearest recording, and what to do.
+
+Everything arrives as plain data that was redacted before; nothing here reads files or knows httpx.
+The report is meant for a terminal and for a log alike. Its first line says it all, the rest is indented,
+every value is escaped, and the whole is bounded whatever the values are.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from ._call import Json
+from ._difference import MISSING, Change, Missing, differences
+from ._errors import CassetteMiss
+from ._excerpt import cut, show_change
+from ._hints import Hint, Mask, Masks, body_path, hint, hints
+from ._nearest import Candidate, Nearest, nearest
+
+__all__ = [
+    "MISSING",
+    "Candidate",
+    "CassetteFacts",
+    "Change",
+    "MissFacts",
+    "Missing",
+    "Nearest",
+    "command_line",
+    "compose",
+    "differences",
+    "hints",
+    "miss",
+    "nearest",
+]
+
+#: The most bytes a report has: a run with hundreds of misses must still fit into a log.
+MAX_REPORT = 16_384
+
+_MAX_CHANGES = 20
+_MAX_CASSETTES = 8
+_MAX_NOTES = 4
+_MAX_LINES = 10
+
+# A longer command line, or one with invisible characters, is not pasted by anybody.
+_MAX_COMMAND = 1000
+_UNKNOWN_COMMAND = "<this command>"
+
+_NAMES_IN_DOCUMENT = frozenset({"method", "url", "headers", "body", "prompt_files", "extra"})
+
+
+@dataclass(frozen=True, slots=True)
+class CassetteFacts:
+    """One cassette that was looked up.
+
+    Args:
+        path: The file as the user named it.
+        recordings: How many recordings it holds; ``None`` when there is no such file.
+        damaged: The numbers of the lines that cannot be read.
+        other_versions: How many lines there are of each other key version.
+        other_policies: How many recordings were keyed under another policy.
+    """
+
+    path: str
+    recordings: int | None
+    damaged: tuple[int, ...] = ()
+    other_versions: Mapping[int, int] = field(default_factory=dict)
+    other_policies: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MissFacts:
+    """Everything a report is made of.
+
+    Args:
+        method: The HTTP method.
+        url: The URL, redacted.
+        dialect: The wire format that was recognised.
+        model: The model asked for, if the call names one.
+        fingerprint: The key of the call, 64 hex digits.
+        cassettes: What was looked up, in that order.
+        asked: The comparison document: the key document before long strings became digests, redacted.
+        mask: Applies the built-in mask of a name to a text.
+        nearest: The nearest recording, if there is any.
+        argv: The command as it was started, redacted: ``sys.orig_argv``, or words like it.
+        ignore: Paths that the policy in force ignores.
+        masks: The masks of the policy in force, as it was given them.
+        key_version: The version of the key.
+        notes: More lines for the end of the report.
+    """
+
+    method: str
+    url: str
+    dialect: str
+    model: str | None
+    fingerprint: str
+    cassettes: tuple[CassetteFacts, ...]
+    asked: Json
+    mask: Mask
+    nearest: Nearest | None = None
+    argv: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    masks: Masks = ()
+    key_version: int = 1
+    notes: tuple[str, ...] = ()
+
+
+def miss(facts: MissFacts) -> CassetteMiss:
+    """Return the error of a miss, its report and its facts."""
+    found = facts.nearest
+    return CassetteMiss(
+        compose(facts),
+        {
+            "fingerprint": facts.fingerprint,
+            "cassettes": tuple(cassette.path for cassette in facts.cassettes),
+            "method": facts.method,
+            "url": facts.url,
+            "dialect": facts.dialect,
+            "model": facts.model,
+            "changed": tuple(_shown_path(change.path) for change in found.changes) if found else (),
+            "nearest": found.candidate.where if found else None,
+        },
+    )
+
+
+def compose(facts: MissFacts) -> str:
+    """Return the report of a miss: at most 16 KiB of UTF-8, nothing invisible in it."""
+    head = [_first_line(facts), *_asked_lines(facts), *_cassette_lines(facts.cassettes)]
+    tail = _advice_lines(facts)
+    room = MAX_REPORT - _size(head) - _size(tail)
+    return "\n".join([*head, *_nearest_lines(facts, room), *tail])
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """Return the command to type again, quoted for a POSIX shell.
+
+    Args:
+        argv: ``sys.orig_argv`` or ``sys.argv``; empty when nobody knows.
+    """
+    words = _as_typed(list(argv))
+    text = shlex.join(words)
+    is_short = 0 < len(text.encode(errors="replace")) <= _MAX_COMMAND
+    return text if is_short and text.isprintable() else _UNKNOWN_COMMAND
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def _first_line(facts: MissFacts) -> str:
+    paths = [cut(cassette.path, 160) for cassette in facts.cassettes[:2]]
+    where = " and ".join(paths) if len(facts.cassettes) <= 2 else f"{len(facts.cassettes)} cassettes"
+    return f"no recording for {cut(facts.method, 20)} {cut(facts.url, 300)} in {where or 'any cassette'}"
+
+
+def _asked_lines(facts: MissFacts) -> list[str]:
+    model = [_fact("model", cut(facts.model, 100))] if facts.model else []
+    key = f"{cut(facts.fingerprint, 64)} (key version {facts.key_version}, dialect {cut(facts.dialect, 40)})"
+    return [*model, _fact("fingerprint", key)]
+
+
+def _fact(label: str, text: str) -> str:
+    return f"  {label:<11}  {text}"
+
+
+def _cassette_lines(cassettes: Sequence[CassetteFacts]) -> list[str]:
+    lines = [_fact("cassette", _cassette_line(cassette)) for cassette in cassettes[:_MAX_CASSETTES]]
+    more = len(cassettes) - len(lines)
+    return [*lines, f"  ... and {more} more"] if more else lines
+
+
+def _cassette_line(cassette: CassetteFacts) -> str:
+    path = cut(cassette.path, 160)
+    if cassette.recordings is None:
+        return f"{path}: does not exist"
+    said = [_count(cassette.recordings, "recording")]
+    if cassette.damaged:
+        shown = ", ".join(f"{line}" for line in cassette.damaged[:_MAX_LINES])
+        more = len(cassette.damaged) - _MAX_LINES
+        ending = f" and {more} more" if more > 0 else ""
+        said.append(f"damaged line{'s' if cassette.damaged[1:] else ''} {shown}{ending}")
+    for version, lines in sorted(cassette.other_versions.items())[:_MAX_LINES]:
+        said.append(f"{_count(lines, 'line')} of key version {version}")
+    if cassette.other_policies:
+        said.append(f"{_count(cassette.other_policies, 'recording')} under another key policy")
+    return f"{path}: {'; '.join(said)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _nearest_lines(facts: MissFacts, room: int) -> list[str]:
+    found = facts.nearest
+    if found is None:
+        return [_fact("nearest", "none: there is no recording to compare with")]
+    where = f"{cut(found.candidate.where, 200)}, recorded {cut(found.candidate.at, 40)}"
+    lines = [_fact("nearest", f"{where}: {_tally(found)}")]
+    if found.is_partial:
+        lines.append(
+            _fact("", f"of the newest {_count(found.looked_at, 'recording')}: looking at more takes too long")
+        )
+    room -= _size(lines) + len("    ... and 1,000,000 more\n")
+    shown = 0
+    for change in found.changes[:_MAX_CHANGES]:
+        block = [f"    {line}" for line in show_change(_shown_path(change.path), change)]
+        room -= _size(block)
+        if room < 0:
+            break
+        lines += block
+        shown += 1
+    more = len(found.changes) - shown
+    return [*lines, f"    ... and {more:,} more"] if more else lines
+
+
+def _tally(found: Nearest) -> str:
+    number, fields = len(found.changes), found.fields
+    if not number:
+        return "the same request, keyed under another policy or key version"
+    if number > fields:
+        return _count(number, "difference")
+    return f"{number:,} of {_count(fields, 'field')} {'differs' if number == 1 else 'differ'}"
+
+
+def _shown_path(path: str) -> str:
+    """Return a path as options name it, except where that would name another part of the key."""
+    short = body_path(path) or path
+    first = re.split(r"[.\[]", short, maxsplit=1)[0]
+    return (path if first in _NAMES_IN_DOCUMENT else short) or "(all of it)"
+
+
+def _advice_lines(facts: MissFacts) -> list[str]:
+    lines = [f"  to record it: HTTPX_CASSETTE_MODE=record {command_line(facts.argv)}"]
+    found = facts.nearest
+    if found is not None:
+        documents = (found.candidate.document, facts.asked)
+        advice = hint(found.changes, facts.mask, documents=documents, ignore=facts.ignore, masks=facts.masks)
+        if advice is not None and len(advice.option) <= _MAX_COMMAND:
+            lines.append(f"  {_introduction(advice, len(found.changes))}: {advice.option}")
+    return [*lines, *(f"  {cut(note, 400)}" for note in facts.notes[:_MAX_NOTES])]
+
+
+def _introduction(advice: Hint, changes: int) -> str:
+    covered = len(advice.paths)
+    if covered == changes:
+        return "to match the nearest recording"
+    return f"to leave {covered} of these {changes} differences out of the key"
+
+
+def _as_typed(words: list[str]) -> list[str]:
+    """Return the words of a command as a person types them: ``pytest -x``, not the path of its script."""
+    program = PurePath(words[0]) if words else PurePath()
+    if re.fullmatch(r"python[0-9.]*w?(?:\.exe)?", program.name):
+        if words[1:3] == ["-m", "pytest"]:
+            return ["pytest", *words[3:]]
+        is_installed = PurePath(words[1]).parent.name in {"bin", "Scripts"} if words[1:] else False
+        return _as_typed(words[1:]) if is_installed else [program.name, *words[1:]]
+    if not program.name or words[0] in {"-c", "-m"}:
+        return []
+    if program.name == "__main__.py":
+        module = program.parent.name
+        return ["pytest", *words[1:]] if module == "pytest" else ["python", "-m", module, *words[1:]]
+    if program.suffix == ".py":
+        return ["python", *words]
+    return [program.name.removesuffix(".exe"), *words[1:]]

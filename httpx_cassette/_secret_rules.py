@@ -1,0 +1,476 @@
+"""The table of credential shapes: what a secret looks like, and how a text is told to be worth a look.
+
+Each strong rule is a literal that stands at the head of the credential, what must follow it, and a check
+on what was found.
+The rules of this file:
+
+- *A literal first.* One pass over a text finds every literal of the table, and only the rules whose
+  literal occurs, followed by enough characters of its alphabet, are run at all.
+- *One greedy run of one alphabet, then a check in Python.* A pattern has no nested quantifiers and no
+  search inside a run, so that no input makes it slower than linear: what a lookahead would have to
+  search for (a digit, the dots of a token) is checked on the run that was found.
+- *A boundary that bears escapes.* No letter or digit stands before a credential, except where that
+  letter ends an escape: the arguments of a tool call are JSON inside a string, where a line break is a
+  backslash and an ``n``.
+- *A missed key is worse than a redacted word*, so where a prefix is unmistakable nothing else is asked.
+
+Sources: the providers' own pages where they print a key, and the rule sets of gitleaks (gitleaks.toml,
+8.30), GitHub secret scanning's list of partners and microsoft/security-utilities for the lengths.
+Patterns are text and the table is built at first use: importing this must cost next to nothing.
+Nothing here knows about JSON, URLs, digests or placeholders.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+__all__ = ["WEAK_RULES", "Rule", "WeakRule", "is_secret_query_name", "key_material", "strong_rules"]
+
+#: Gets what a pattern found and returns the part of its head that is the secret, or ``None``.
+Accept = Callable[[str], "str | None"]
+
+
+class Rule(NamedTuple):
+    """One credential shape.
+
+    Args:
+        kind: The name that a placeholder carries.
+        literal: What stands at the head of it, letter by letter.
+        pattern: The regular expression; a group named ``secret`` is what is replaced, else all of it.
+        tail: A bytes expression for what follows the literal in JSON text; looser than the pattern.
+        accept: The check on what the pattern found.
+    """
+
+    kind: str
+    literal: str
+    pattern: str
+    tail: str
+    accept: Accept | None = None
+
+
+class WeakRule(NamedTuple):
+    """A shape whose values can be guessed, and are therefore digested with a secret key only."""
+
+    pattern: str
+    accept: Accept | None = None
+
+
+def _bounded(literal: str) -> str:
+    """Return the expression for a literal with no letter or digit before it, escapes borne.
+
+    The literal stands first and the boundary is looked up behind it, because ``re`` searches for a
+    leading literal fast and for a leading assertion slowly.
+    """
+    text = re.escape(literal)
+    before = (
+        rf"(?<![A-Za-z0-9]{text})",
+        rf"(?<=\\[bfnrt]{text})",
+        rf"(?<=\\u[0-9A-Fa-f]{{4}}{text})",
+        rf"(?<=\\x[0-9A-Fa-f]{{2}}{text})",
+        rf"(?<=%[0-9A-Fa-f]{{2}}{text})",
+    )
+    return f"{text}(?:{'|'.join(before)})"
+
+
+def _run(
+    kind: str, literals: str, alphabet: str, least: int, *, exact: bool = False, accept: Accept | None = None
+) -> Iterator[Rule]:
+    """Yield the rules for literals that are followed by a run of one alphabet."""
+    length = f"{{{least}}}(?![A-Za-z0-9])" if exact else f"{{{least},}}"
+    for literal in literals.split():
+        tail = rf"[{alphabet}\\]{{{least}}}"
+        yield Rule(kind, literal, f"{_bounded(literal)}[{alphabet}]{length}", tail, accept)
+
+
+def _after(kind: str, literals: tuple[str, ...], least: int, alphabet: str, accept: Accept) -> Iterator[Rule]:
+    """Yield the rules for literals that introduce a credential and are no part of it."""
+    for literal in literals:
+        pattern = f"{_bounded(literal)}(?P<secret>[{alphabet}]{{{least},}})"
+        yield Rule(kind, literal, pattern, rf"[{alphabet}\\]{{{least}}}", accept)
+
+
+_ALNUM = "A-Za-z0-9"
+_WORD = "A-Za-z0-9_"
+#: The hyphen first, so that more can be added behind.
+_URLSAFE = "-A-Za-z0-9_"
+_BASE64 = "A-Za-z0-9+/="
+_HEX = "0-9a-f"
+
+_LONG_RUN = r"[A-Za-z0-9]{16,}"
+_DIGIT = r"[0-9]"
+
+
+def _has_all_three(value: str) -> bool:
+    return value.lower() != value != value.upper() and re.search(_DIGIT, value) is not None
+
+
+def _if_mixed(value: str) -> str | None:
+    """Accept a run of lower and upper case and digits: what random keys have and words do not."""
+    return value if _has_all_three(value) else None
+
+
+#: Families of ``sk-`` keys that name themselves, so that a digit is enough.
+#: The groups of langfuse's and helicone's keys are shorter than any long run.
+_SK_FAMILY = r"sk-(?:proj|svcacct|service|admin|None|or-v1|lf|helicone|litellm|kimi|cp|sp)-"
+
+
+def _if_sk_key(value: str) -> str | None:
+    """Tell ``sk-`` keys from words: ``sk-learn``, and the ``sk-estimator-id-1`` of scikit-learn's HTML.
+
+    Litellm's virtual keys are 22 characters of base64url, OpenAI's first ones 48 letters and digits,
+    DeepSeek's 32 hex digits.
+    """
+    if re.match(_SK_FAMILY, value):
+        return value if re.search(_DIGIT, value[10:]) else None
+    if _has_all_three(value[3:]):
+        return value
+    long_runs = re.findall(_LONG_RUN, value)
+    return value if any(re.search(_DIGIT, run) for run in long_runs) else None
+
+
+def _if_token(value: str) -> str | None:
+    """Accept what follows ``Bearer`` unless it is words; a full stop at its end is the sentence's."""
+    token = value.rstrip(".")
+    if len(token) < 16:
+        return None
+    return token if _has_all_three(token) or len(re.findall(_DIGIT, token)) >= 4 else None
+
+
+def _if_basic(value: str) -> str | None:
+    """Accept base64 of ``user:password``; "Basic responsibilities" is base64 by its alphabet alone."""
+    token = value.rstrip("=")
+    try:
+        decoded = base64.b64decode(token + "=" * (-len(token) % 4), validate=True)
+    except binascii.Error:
+        return None
+    return value if b":" in decoded and decoded.isascii() and decoded.decode().isprintable() else None
+
+
+def _if_jwt(value: str) -> str | None:
+    """Accept three or five parts, the second of them empty in encrypted tokens (RFC 7519, RFC 7516)."""
+    token = value.rstrip(".")
+    parts = token.split(".")
+    if len(parts) < 2 or len(parts[0]) < 12:
+        return None
+    long_parts = sum(len(part) >= 10 for part in parts[1:])
+    signed = len(parts[1]) >= 10 and (long_parts >= 2 or value == token + ".")
+    return token if signed or long_parts >= 3 else None
+
+
+#: What documentation writes where a password would stand: stars, ``$NAME``, ``{name}``, ``%s``.
+_TEMPLATE = r"[*xX.]+|\$\w+|\$?\{+[^{}]*\}+|%s|\[[^\]]*\]"
+
+
+def _if_userinfo(value: str) -> str | None:
+    password = value.partition(":")[2]
+    return None if re.fullmatch(_TEMPLATE, password) else value
+
+
+_PEM_END = r"-----END[A-Z0-9 ]{0,40}-----\Z"
+_PEM_HEAD = r"-----BEGIN[A-Z0-9 ]{0,40}-----"
+_PEM_GAP = r"\s+|\\+[nrt]"
+_PEM_LINE = r"(?:\s|\\[nrt]|\\(?!/))*(?:[A-Za-z0-9+/=]|\\/){32,}"
+_BASE64_ONLY = r"[A-Za-z0-9+/=]+"
+
+
+def key_material(block: str) -> str:
+    """Return the base64 of a private key block and nothing else.
+
+    The same key with CRLF, LF, spaces or escaped line breaks, or within JSON that escapes its slashes,
+    gives the same text.
+    """
+    body = re.sub(_PEM_END, "", re.sub(_PEM_HEAD, "", block, count=1)).replace("\\/", "/")
+    return "".join(piece for piece in re.split(_PEM_GAP, body) if re.fullmatch(_BASE64_ONLY, piece))
+
+
+def _if_private_key(value: str) -> str | None:
+    """Accept a block with a key in it; of one cut off before its end, the full lines."""
+    if not re.search(_PEM_END, value):
+        head = re.match(_PEM_HEAD, value)
+        assert head is not None, "the pattern begins with it"
+        stop = head.end()
+        while (line := re.compile(_PEM_LINE).match(value, stop)) is not None:
+            stop = line.end()
+        value = value[:stop]
+    # "..." between the two lines is documentation; the shortest key (Ed25519, PKCS 8) has 64 characters.
+    return value if len(key_material(value)) >= 32 else None
+
+
+_USERINFO = r"""[^\s/?#@:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,256}|[A-Za-z0-9_-]{20,256}"""
+#: In JSON bytes a password may hold escapes, which the pattern sees undone.
+_USERINFO_TAIL = r"""\\{0,4}/?(?:[^\s/?#@:"'`<>\\]{0,256}:[^\s/?#"'`<>]{1,256}|[A-Za-z0-9_-]{20,256})@"""
+_SLASH = r"\\{0,4}/"
+
+
+def _table() -> Iterator[Rule]:
+    """Yield every strong rule, in the order in which they are run: what names its owner comes first."""
+    yield Rule(
+        "private-key",
+        "-----BEGIN",
+        r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"[^-]*(?:-(?!----)[^-]*){0,40}(?:-----END[A-Z0-9 ]{0,40}-----)?",
+        r"[A-Z0-9 ]{0,40}PRIVATE KEY",
+        _if_private_key,
+    )
+    yield from _run("age-key", "AGE-SECRET-KEY-1", "A-Z0-9", 50)
+
+    # Model providers and the tools round them.
+    yield from _run("anthropic-key", "sk-ant-", _URLSAFE, 20)
+    yield from _run("openai-key", "sk-", _URLSAFE, 16, accept=_if_sk_key)
+    yield from _run("google-key", "AIza", _URLSAFE, 35, exact=True)
+    yield from _run("google-key", "AQ.Ab", _URLSAFE, 30)
+    yield from _run("google-token", "ya29.", f"{_URLSAFE}.", 20, accept=lambda value: value.rstrip("."))
+    yield from _run("google-token", r"1//0 1\/\/0 1\\/\\/0", _URLSAFE, 40)
+    yield from _run("google-secret", "GOCSPX-", _URLSAFE, 28)
+    yield from _run("hf-token", "hf_ api_org_", _ALNUM, 30)
+    yield from _run("groq-key", "gsk_", _ALNUM, 40)
+    yield from _run("xai-key", "xai-", _ALNUM, 40)
+    yield from _run("perplexity-key", "pplx-", _ALNUM, 40)
+    yield from _run("replicate-key", "r8_", _ALNUM, 37, exact=True)
+    yield from _run("fireworks-key", "fw_", _ALNUM, 20, accept=_if_mixed)
+    yield from _run("cerebras-key", "csk-", "a-z0-9", 40)
+    yield from _run("together-key", "tgp_v1_", _URLSAFE, 40)
+    yield from _run("nvidia-key", "nvapi-", _URLSAFE, 60)
+    yield from _run("databricks-key", "dapi", _HEX, 32, exact=True)
+    yield from _run("langsmith-key", "lsv2_pt_ lsv2_sk_", f"{_HEX}_", 40)
+    yield from _run("voyage-key", "pa-", _URLSAFE, 43, exact=True, accept=_if_mixed)
+    yield from _run("jina-key", "jina_", _URLSAFE, 60)
+    yield from _run("tavily-key", "tvly-", _URLSAFE, 24)
+    yield from _run("firecrawl-key", "fc-", _HEX, 32, exact=True)
+    yield from _run("elevenlabs-key", "sk_", _HEX, 48, exact=True)
+    yield from _run("pinecone-key", "pcsk_", _WORD, 40)
+    yield from _run("e2b-key", "e2b_", _HEX, 40, exact=True)
+    yield from _run("anyscale-key", "esecret_", "a-z0-9", 20)
+    yield from _run("vercel-key", "vck_", _ALNUM, 40)
+    yield Rule(
+        "qianfan-key",
+        "ALTAK-",
+        rf"{_bounded('ALTAK-')}[{_ALNUM}]{{16,40}}{_SLASH}[{_HEX}]{{32,}}",
+        rf"[{_ALNUM}]{{16}}",
+    )
+
+    # Clouds and code hosts.
+    yield from _run("aws-key-id", "AKIA ASIA ABIA ACCA", "A-Z0-9", 16, exact=True)
+    yield from _run("bedrock-key", "ABSK bedrock-api-key-", _BASE64, 60)
+    yield from _run("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", _WORD, 36)
+    yield from _run("github-token", "github_pat_", _WORD, 40)
+    yield from _run("gitlab-token", "glpat- gldt- glrt- glptt- glagent- gloas- glsoat-", _URLSAFE, 20)
+    yield from _run("gitlab-token", "glcbt-", _URLSAFE, 22)
+    yield from _run("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", _HEX, 64)
+    yield from _run("docker-token", "dckr_pat_ dckr_oat_", _URLSAFE, 24)
+    yield from _run("npm-token", "npm_", _ALNUM, 36)
+    yield from _run("pypi-token", "pypi-AgE", _URLSAFE, 50)
+    yield from _run("vault-token", "hvs. hvb.", _URLSAFE, 60)
+    yield from _run("supabase-key", "sbp_", _HEX, 40)
+    yield from _run("supabase-key", "sb_secret_", _URLSAFE, 20)
+    yield Rule(
+        "azure-secret",
+        "Q~",
+        r"(?:(?<![A-Za-z0-9_~.])|(?<=\\[bfnrt]))[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])",
+        r"[A-Za-z0-9_~.-]{31}",
+    )
+    # The common annotated key: a signature at a fixed place in 84 characters (security-utilities).
+    yield Rule(
+        "azure-key",
+        "JQQJ9",
+        r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt]))[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{27}(?:[A-Za-z0-9]{2}==)?(?![A-Za-z0-9])",
+        r"[A-Za-z0-9]{27}",
+    )
+    for name in ("AccountKey=", "SharedAccessKey="):
+        yield Rule("azure-key", name, rf"{name}(?P<secret>[{_BASE64}]{{40,}})", rf"[{_BASE64}\\]{{40}}")
+
+    # Messages, payments, mail.
+    for kind_of in "abcdeoprs":
+        yield from _run("slack-token", f"xox{kind_of}- xox{kind_of}.", f"{_URLSAFE}.%", 20)
+    yield from _run("slack-token", "xapp-", _URLSAFE, 40)
+    part = r"[A-Za-z0-9_-]{4,80}"
+    secret = f"{part}{_SLASH}{part}{_SLASH}{part}(?:{_SLASH}{part})?"
+    yield Rule(
+        "slack-hook",
+        "hooks.slack.com",
+        rf"hooks\.slack\.com{_SLASH}[a-z]{{4,12}}{_SLASH}(?P<secret>{secret})",
+        rf"{_SLASH}[a-z]{{4,12}}{_SLASH}",
+    )
+    yield Rule(
+        "discord-hook",
+        "webhooks",
+        rf"webhooks{_SLASH}[0-9]{{16,20}}{_SLASH}(?P<secret>[{_URLSAFE}]{{60,}})",
+        rf"{_SLASH}[0-9]{{16}}",
+    )
+    yield Rule(
+        "telegram-token",
+        ":AA",
+        rf"(?<![0-9])[0-9]{{8,10}}:AA[{_URLSAFE}]{{33}}(?![A-Za-z0-9])",
+        rf"[{_URLSAFE}]{{33}}",
+    )
+    yield from _run("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_", _ALNUM, 16)
+    yield from _run("stripe-key", "whsec_", _BASE64, 32)
+    # Two runs with a dot between them, 22 and 43 long.
+    yield Rule(
+        "sendgrid-key",
+        "SG.",
+        rf"{_bounded('SG.')}[{_URLSAFE}]{{16,32}}\.[{_URLSAFE}]{{32,64}}",
+        rf"[{_URLSAFE}]{{16,32}}\.",
+    )
+    # Nothing but 32 hex digits makes these two letters a key's.
+    yield from _run("twilio-key", "SK", _HEX, 32, exact=True)
+    yield from _run("linear-key", "lin_api_", _ALNUM, 40)
+    yield from _run("notion-token", "ntn_", _ALNUM, 40)
+    yield from _run("grafana-token", "glsa_ glc_", f"{_WORD}+/=", 32)
+    yield from _run("sentry-token", "sntrys_ sntryu_", f"{_WORD}+/=", 60)
+    yield from _run("shopify-token", "shpat_ shpss_ shpca_ shppa_", "0-9a-fA-F", 32)
+
+    # Shapes that name no owner.
+    yield from _run("jwt", "eyJ", f"{_URLSAFE}.", 20, accept=_if_jwt)
+    yield from _signed("X-Amz-Signature=", "X-Amz-Security-Token=", "X-Goog-Signature=")
+    yield from _signed("x-amz-signature=", "x-amz-security-token=", "x-goog-signature=")
+    yield from _signed("sig=", "Signature=")
+    yield from _after("bearer", ("Bearer ", "bearer ", "Bearer%20"), 16, f"{_URLSAFE}.~+/=", _if_token)
+    yield from _after("basic", ("Basic ", "basic ", "Basic%20"), 12, _BASE64, _if_basic)
+    # The slashes may be escaped, once in a tool's arguments and once more in the JSON round them.
+    for literal in ("://", r":\/", r":\\/", r":\\\/"):
+        pattern = rf":{_SLASH}{_SLASH}(?P<secret>{_USERINFO})@"
+        yield Rule("url-userinfo", literal, pattern, _USERINFO_TAIL, _if_userinfo)
+
+
+def _signed(*names: str) -> Iterator[Rule]:
+    """Yield the rules for parameters of signed URLs, and of AWS's authorization header."""
+    for name in names:
+        # Go's JSON writes an ampersand as an escape, HTML as a name with a semicolon.
+        before = rf"(?:(?<=[?&;, ]{name})|(?<=u0026{name}))"
+        secret = r"(?P<secret>[A-Za-z0-9%+/=_.~-]{16,})"
+        yield Rule("signed-url", name, f"{name}{before}{secret}", r"[A-Za-z0-9%+/=_.~\\-]{16}", _if_signed)
+
+
+def _if_signed(value: str) -> str | None:
+    return value.rstrip(".") if re.search(_DIGIT, value) else None
+
+
+@functools.cache
+def strong_rules() -> tuple[Rule, ...]:
+    """Return every strong rule, in the order in which they are run."""
+    return tuple(_table())
+
+
+def _if_luhn(value: str) -> str | None:
+    digits = [int(character) for character in value if character.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return value if (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0 and any(digits) else None
+
+
+#: Countries by the length of their account numbers: the registry that SWIFT keeps for ISO 13616.
+_IBAN_COUNTRIES = {
+    15: "NO",
+    16: "BE",
+    18: "DK FI FO GL NL",
+    19: "MK SI",
+    20: "AT BA EE KZ LT LU XK",
+    21: "CH HR LI LV",
+    22: "BG BH CR DE GB GE IE ME RS VA",
+    23: "AE GI IL IQ TL",
+    24: "AD CZ ES MD PK RO SA SE SK TN VG",
+    25: "LY PT ST",
+    26: "IS TR",
+    27: "FR GR IT MC MR SM",
+    28: "AL AZ BY CY DO GT HU LB PL SV",
+    29: "BR EG PS QA UA",
+    30: "JO KW MU",
+    31: "MT SC",
+    32: "LC",
+}
+
+
+def _if_iban(value: str) -> str | None:
+    """Accept as many characters as the country has, if the remainder is right; words may follow them."""
+    wanted = next((length for length, names in _IBAN_COUNTRIES.items() if value[:2] in names.split()), 0)
+    found = [place for place, character in enumerate(value) if character != " "]
+    if not 0 < wanted <= len(found):
+        return None
+    number = value[: found[wanted - 1] + 1]
+    compact = number.replace(" ", "")
+    digits = "".join(str(int(character, 36)) for character in compact[4:] + compact[:4])
+    return number if int(digits) % 97 == 1 else None
+
+
+def _if_domain(value: str) -> str | None:
+    address = value.rstrip(".-")
+    return address if "." in address.partition("@")[2] else None
+
+
+#: What is redacted on request only, in the order in which it is run.
+WEAK_RULES = {
+    "iban": WeakRule(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]){11,30}", _if_iban),
+    "card": WeakRule(r"(?<![0-9])[0-9](?:[ -]?[0-9]){12,18}(?![0-9])", _if_luhn),
+    "email": WeakRule(
+        r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{3,253}",
+        _if_domain,
+    ),
+    # With a plus and the country's number, or the three groups of North America.
+    "phone": WeakRule(
+        r"(?<![0-9A-Za-z])(?:\+[0-9](?:[ ().-]{0,2}[0-9]){7,14}"
+        r"|\(?[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4})(?![0-9])"
+    ),
+    "name-value": WeakRule(
+        r"(?i:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key)"
+        r"""\\{0,3}["']?\s{0,3}(?:=>?|:)\s{0,3}\\{0,3}["']?(?P<secret>[^\s"'<>&,;\\]{4,256})"""
+    ),
+}
+
+#: Parameters whose value is a credential, or is good for one upload only.
+#: ``code`` is the key of an Azure function and the code of an OAuth redirect.
+_SECRET_QUERY_NAMES = frozenset(
+    {
+        "access_key",
+        "access_token",
+        "accesskey",
+        "api-key",
+        "api_key",
+        "apikey",
+        "auth",
+        "auth_token",
+        "authorization",
+        "awsaccesskeyid",
+        "bearer",
+        "client_assertion",
+        "client_secret",
+        "code",
+        "code_verifier",
+        "googleaccessid",
+        "hmac",
+        "id_token",
+        "jwt",
+        "key",
+        "ocp-apim-subscription-key",
+        "passwd",
+        "password",
+        "private_key",
+        "private_token",
+        "pwd",
+        "refresh_token",
+        "secret",
+        "secret_key",
+        "session_token",
+        "sig",
+        "signature",
+        "subscription-key",
+        "subscription_key",
+        "token",
+        "upload_id",
+        "x-api-key",
+        "x-goog-api-key",
+        "x-goog-credential",
+        "x-goog-security-token",
+        "x-goog-signature",
+    }
+)
+
+
+def is_secret_query_name(name: str) -> bool:
+    """Say whether the value of a query parameter is a credential, from its decoded name alone."""
+    lower = name.lower()
+    return lower in _SECRET_QUERY_NAMES or lower.startswith("x-amz-")

@@ -1,0 +1,243 @@
+"""The options of a transport, checked once and ready to use.
+
+A mistake is met where it is made: when the transport is built, with the nearest option named.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from ._call import Call
+from ._cassette import Cassette, open_cassette
+from ._errors import CassetteMiss, OptionError
+from ._fingerprint import DEFAULT_POLICY, KeyPolicy, PromptFiles
+from ._mode import Mode, resolve_mode
+from ._project import project_defaults
+from ._redact import Redaction
+from ._shelf import Shelf
+from ._suggest import nearest_name
+
+__all__ = ["OPTIONS", "Settings", "Source", "read_settings"]
+
+#: What names one cassette.
+Source: TypeAlias = "str | os.PathLike[str] | Cassette"
+
+#: What names calls: a host, the beginning of a URL, or a predicate.
+Matcher: TypeAlias = "str | Callable[[Call], bool]"
+
+MAX_CALLS_VARIABLE = "HTTPX_CASSETTE_MAX_CALLS"
+
+#: Calls that SDKs make unasked, that nobody wants recorded, and whose failure they shrug off:
+#: huggingface_hub asks which agent harnesses there are, cerebras_cloud_sdk warms up its connection.
+KNOWN_PROBES = ("https://huggingface.co/api/agent-harnesses", "https://api.cerebras.ai/v1/tcp_warming")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every option of a transport; the documentation of each is at ``CassetteTransport``."""
+
+    shelf: Shelf
+    mode: Mode
+    require_system: bool | Literal["anywhere"] | Callable[[Call], bool]
+    prompt_files: PromptFiles
+    policy: KeyPolicy
+    redaction: Redaction
+    passthrough: Callable[[Call], bool] | None
+    ignore: Callable[[Call], bool] | None
+    samples: int
+    is_recordable: Callable[[int], bool]
+    max_calls: int | None
+    chunk_size: int
+    wire_chunk_size: int | None
+    noise: bool
+    on_miss: Callable[[CassetteMiss], object] | Literal["exit"] | None
+
+
+#: The options by name, with their defaults.
+OPTIONS: Mapping[str, Any] = {
+    "mode": None,
+    "require_system": True,
+    "prompt_files": (),
+    "key_policy": None,
+    "redact": True,
+    "passthrough": (),
+    "ignore": (),
+    "samples": 1,
+    "record_statuses": None,
+    "max_calls": None,
+    "chunk_size": 16,
+    "wire_chunk_size": None,
+    "noise": False,
+    "on_miss": "exit",
+    "fsync": True,
+}
+
+
+def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any]) -> Settings:
+    """Check the options and return them ready to use.
+
+    What is given wins over ``[tool.httpx_cassette]`` of pyproject.toml, which wins over the defaults.
+
+    Args:
+        cassette: One cassette, or several: all are looked up, the last is written.
+        given: Options by name, without those left at their default.
+
+    Raises:
+        OptionError: An option does not exist or cannot be meant.
+        CassetteError: The cassette cannot be meant.
+        CassetteReadOnly: Recording was asked for, and nothing can be written.
+    """
+    _refuse_unknown(given, "CassetteTransport has no option")
+    project = project_defaults()
+    _refuse_unknown(project, "[tool.httpx_cassette] of pyproject.toml has no option")
+    options = {**OPTIONS, **project, **given}
+    mode = resolve_mode(options["mode"], os.environ)
+    shelf = _read_shelf(cassette, bool(options["fsync"]))
+    if mode in (Mode.RECORD, Mode.RERECORD):
+        shelf.written.check_writable()
+    return Settings(
+        shelf=shelf,
+        mode=mode,
+        require_system=_read_require_system(options["require_system"]),
+        prompt_files=PromptFiles(options["prompt_files"]),
+        policy=_read_policy(options["key_policy"]),
+        redaction=Redaction.of(options["redact"]),
+        passthrough=_read_matchers(options["passthrough"], "passthrough"),
+        ignore=_read_ignore(options["ignore"]),
+        samples=_read_count(options["samples"], "samples"),
+        is_recordable=_read_statuses(options["record_statuses"]),
+        max_calls=_read_max_calls(options["max_calls"]),
+        chunk_size=_read_count(options["chunk_size"], "chunk_size"),
+        wire_chunk_size=_read_optional_count(options["wire_chunk_size"], "wire_chunk_size"),
+        noise=bool(options["noise"]),
+        on_miss=_read_on_miss(options["on_miss"]),
+    )
+
+
+def _refuse_unknown(given: Mapping[str, Any], what: str) -> None:
+    for name in given:
+        if name not in OPTIONS:
+            raise OptionError(f"{what} {name!r}{nearest_name(name, OPTIONS)}")
+
+
+def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:
+    sources = [cassette] if isinstance(cassette, (str, os.PathLike, Cassette)) else list(cassette)
+    if not sources:
+        raise OptionError("an empty list names no cassette; give at least one path")
+    shelf = Shelf([open_cassette(source) for source in sources])
+    if not isinstance(sources[-1], Cassette):
+        shelf.written.fsync = fsync
+    return shelf
+
+
+def _read_require_system(value: Any) -> Any:
+    if isinstance(value, bool) or value == "anywhere" or callable(value):
+        return value
+    raise OptionError(f"require_system={value!r} cannot be meant; it takes True, False, 'anywhere' or a callable on the call")
+
+
+def _read_policy(value: Any) -> KeyPolicy:
+    if value is None or isinstance(value, KeyPolicy):
+        return value or DEFAULT_POLICY
+    if isinstance(value, Mapping):
+        known = [option.name for option in fields(KeyPolicy)]
+        for name in value:
+            if name not in known:
+                raise OptionError(f"KeyPolicy has no option {name!r}{nearest_name(name, known)}")
+        return KeyPolicy(**value)
+    raise OptionError(f"key_policy={value!r} cannot be meant; give it a KeyPolicy")
+
+
+def _read_count(value: Any, name: str) -> int:
+    if type(value) is not int or value < 1:
+        raise OptionError(f"{name}={value!r} cannot be meant; it takes a whole number from 1")
+    return value
+
+
+def _read_optional_count(value: Any, name: str) -> int | None:
+    return None if value is None else _read_count(value, name)
+
+
+def _read_max_calls(value: Any) -> int | None:
+    if value is None:
+        text = os.environ.get(MAX_CALLS_VARIABLE, "").strip()
+        if not text:
+            return None
+        if not text.isdecimal():
+            raise OptionError(f"{MAX_CALLS_VARIABLE}={text!r} cannot be meant; it takes a whole number")
+        return int(text)
+    if type(value) is not int or value < 0:
+        raise OptionError(f"max_calls={value!r} cannot be meant; it takes a whole number, 0 for none at all")
+    return value
+
+
+def _read_on_miss(value: Any) -> Any:
+    if value is None or value == "exit" or callable(value):
+        return value
+    raise OptionError(f"on_miss={value!r} cannot be meant; it takes a callable on the CassetteMiss, or None")
+
+
+_STATUS_CLASS = re.compile(r"[1-5]xx")
+
+
+def _read_statuses(value: Any) -> Callable[[int], bool]:
+    if value is None:
+        return lambda status: 200 <= status < 400
+    wanted: set[int] = set()
+    for item in [value] if isinstance(value, (int, str)) else value:
+        if isinstance(item, str) and _STATUS_CLASS.fullmatch(item):
+            wanted.update(range(int(item[0]) * 100, int(item[0]) * 100 + 100))
+        elif type(item) is int and 100 <= item <= 599:
+            wanted.add(item)
+        else:
+            raise OptionError(f"record_statuses cannot hold {item!r}; it takes status codes and classes such as '4xx'")
+    return wanted.__contains__
+
+
+# -- calls by host, URL or predicate -------------------------------------------------------------------
+
+
+def _read_ignore(value: Any) -> Callable[[Call], bool] | None:
+    if value is None or value is False:
+        return None
+    return _read_matchers([*KNOWN_PROBES, *([value] if isinstance(value, str) or callable(value) else value)], "ignore")
+
+
+def _read_matchers(value: Matcher | Iterable[Matcher], name: str) -> Callable[[Call], bool] | None:
+    items = [value] if isinstance(value, str) or callable(value) else list(value)
+    if not items:
+        return None
+    predicates: list[Callable[[Call], bool]] = []
+    patterns: list[str] = []
+    for item in items:
+        if callable(item):
+            predicates.append(item)
+        elif isinstance(item, str) and item.strip():
+            patterns.append(_url_pattern(item) if "://" in item else _host_pattern(item))
+        else:
+            raise OptionError(f"{name} cannot hold {item!r}; it takes hosts, URL prefixes and callables on the call")
+    match = re.compile("|".join(patterns), re.IGNORECASE).match if patterns else lambda url: None
+    if not predicates:
+        return lambda call: match(call.url) is not None
+    return lambda call: match(call.url) is not None or any(predicate(call) for predicate in predicates)
+
+
+# Nothing that could be the password of another host: ``https://api.example.com@evil.example``.
+_AUTHORITY = r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?"
+
+
+def _url_pattern(prefix: str) -> str:
+    # A prefix ends where a part of the URL ends, so that one of ``https://a.com`` is not one of ``a.com.evil``.
+    # ``:`` ends nothing: the rest could be a password, the rest of a host. A port is part of the prefix.
+    end = "" if prefix.endswith(("/", "?", "=", "&")) else r"(?=[/?#]|\Z)"
+    return re.escape(prefix) + end
+
+
+def _host_pattern(host: str) -> str:
+    name = re.escape(host).replace(r"\*\.", r"(?:[^/?#@:]+\.)?") if host.startswith("*.") else re.escape(host)
+    port = "" if re.search(r":\d+$", host) else r"(?::\d+)?"
+    return f"{_AUTHORITY}{name}{port}(?=[/?#]|\\Z)"

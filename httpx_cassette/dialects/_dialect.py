@@ -1,0 +1,100 @@
+"""What a provider's wire format is, as far as keys, guards and streams are concerned.
+
+A dialect is tables; this module says which ones and applies none of them.
+The rules that interpret them live in ``_canonical.py`` (keys) and ``_script.py`` (streams), so that a new
+format is a new table and not new code.
+Nothing here knows about transports, files or other dialects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .._call import Json
+from .._paths import Paths
+
+if TYPE_CHECKING:
+    from ._reading import StreamTable
+
+__all__ = ["Dialect", "Folds", "SystemPrompt"]
+
+NO_PATHS = Paths(())
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """Ways of writing a request that the provider documents as the same request.
+
+    Args:
+        defaults: Member of the body -> documented default; a member equal to it is dropped.
+        only_with: Member -> member that must be present for the default to mean anything
+            (``parallel_tool_calls`` means nothing without ``tools``).
+        below: The same further down: path of an object -> its members' defaults.
+        null: Members of the body that are absent when ``null``.
+        empty: Members of the body that are absent when ``null``, ``[]`` or ``{}``.
+        empty_below: Paths of members further down that are absent when ``null``, ``[]`` or ``{}``.
+        single_text: Paths of lists that equal their text when they hold exactly one ``{type, text}``.
+        sampling: Members whose default a server may choose per model.
+        decides_sampling: Tells whether the server at a host is documented to do so.
+        is_own_host: Tells whether a host is the provider's, whose documentation the defaults come from.
+    """
+
+    defaults: Mapping[str, Json] = field(default_factory=dict)
+    only_with: Mapping[str, str] = field(default_factory=dict)
+    below: tuple[tuple[Paths, Mapping[str, Json]], ...] = ()
+    null: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
+    empty_below: Paths = NO_PATHS
+    single_text: Paths = NO_PATHS
+    sampling: frozenset[str] = frozenset()
+    decides_sampling: Callable[[str], bool] = lambda host: False
+    is_own_host: Callable[[str], bool] = lambda host: True
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """Where the system prompt of a chat call lives.
+
+    Args:
+        place: The place in words, for the error.
+        missing: Given the body and whether any position will do, returns ``None`` when a system prompt that is
+            not blank stands there, else what was found instead.
+    """
+
+    place: str
+    missing: Callable[[dict[str, Json], bool], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One wire format.
+
+    Args:
+        name: As it stands in recordings and reports: ``openai-chat``.
+        text: Paths of conversational text, whose trailing blanks mean nothing.
+        turns: The member that lists the turns of the conversation, if the format has one. A last turn of
+            ``prefill_roles`` is a prefill: the model goes on after its last character, so its blanks mean
+            something.
+        prefill_roles: Roles whose last turn is a prefill.
+        folds: Which ways of writing a request are one.
+        references: Paths of ids that only tie a call to its result.
+        media: Paths of base64 that is stored as its digest. Data URLs are found without a path.
+        system: Where the system prompt lives, or ``None`` for calls that have none.
+        stream: How its streams are assembled and cut, or ``None`` when they are stored verbatim.
+        finish: Finds the finish reason of a whole answer; a list when there are several choices.
+        is_failure: Tells whether a whole answer with a good status is an error all the same.
+    """
+
+    name: str
+    text: Paths = NO_PATHS
+    turns: str | None = None
+    prefill_roles: frozenset[str] = frozenset()
+    folds: Folds = Folds()
+    references: Paths = NO_PATHS
+    media: Paths = NO_PATHS
+    system: SystemPrompt | None = None
+    stream: StreamTable | None = None
+    finish: Callable[[Json], Json] = lambda answer: None
+    is_failure: Callable[[Json], bool] = lambda answer: False

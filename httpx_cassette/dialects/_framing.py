@@ -1,0 +1,303 @@
+"""How a streamed body is divided into events, and how an event is written again.
+
+Decides where an event begins and ends, for server-sent events (SSE) and for one JSON document a line
+(NDJSON), and how the JSON in it is read and written.  Knows nothing about providers: what an event
+means is read elsewhere.
+
+- Bytes may arrive cut anywhere: inside a character, inside CRLF.  Each byte is looked at once.
+- Lines end at LF, CR or CRLF and nowhere else; U+2028 and U+0085 are text.
+- Comments and events without content are not events.  An unknown field is kept: servers announce a
+  failure inside a 200 as ``error: {...}``, which SSE clients skip without a word.
+- JSON is written so that every client reads it alike: several split their input with
+  ``str.splitlines``, so the characters at which that cuts are written as escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, NoReturn, Protocol, cast
+
+import orjson
+
+from .._call import Json
+
+__all__ = [
+    "Event",
+    "EventParser",
+    "NdjsonParser",
+    "SseParser",
+    "dump_event_json",
+    "load_event_json",
+    "render_ndjson",
+    "render_sse",
+]
+
+#: The terminal marker of OpenAI's format; servers that hang up right after it often owe the blank line.
+DONE = "[DONE]"
+
+#: Largest event held in memory: an inline image or a large completed response has a few MiB.
+LIMIT = 64 * 1024 * 1024
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(NamedTuple):
+    """One event of a stream.
+
+    Args:
+        data: The text of its data lines, joined with LF; for NDJSON the line.
+        event: The SSE event name.
+        id: The SSE id, where this event carried one.
+        extra: Other SSE fields in the order sent, ``retry`` included.  An event with ``extra`` and
+            empty ``data`` had no data.
+    """
+
+    data: str
+    event: str | None = None
+    id: str | None = None
+    extra: tuple[tuple[str, str], ...] = ()
+
+
+class EventParser(Protocol):
+    """What turns the bytes of a body into events, as they come."""
+
+    is_text: bool
+    overflowed: bool
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that this chunk completes."""
+
+    def flush(self) -> list[Event]:
+        """Return what the end of the body completes."""
+
+
+class SseParser:
+    """Reads server-sent events.
+
+    Attributes:
+        is_text: False once the body proved not to be UTF-8, or too long for one event: what was
+            returned is then not the whole truth, and the bytes themselves should be kept.
+        overflowed: An event passed the limit of 64 MiB; the rest of the body was not read.
+    """
+
+    def __init__(self) -> None:
+        self.is_text = True
+        self.overflowed = False
+        self._tail = bytearray()  # the unfinished line
+        self._held = 0  # bytes of the finished lines of the unfinished event
+        self._at_start = True
+        self._after_cr = False
+        self._data: list[bytes] = []
+        self._name: str | None = None
+        self._id: str | None = None
+        self._extra: list[tuple[str, str]] = []
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that this chunk completes."""
+        if self._after_cr and chunk:
+            # The second half of a CRLF that was cut in two.
+            self._after_cr = False
+            chunk = chunk.removeprefix(b"\n")
+        if self.overflowed or not chunk:
+            return []
+        self._tail += chunk
+        if b"\n" not in chunk and b"\r" not in chunk:
+            return self._check_size([])
+        self._after_cr = chunk.endswith(b"\r")
+        lines = bytes(self._tail).splitlines()
+        self._tail = bytearray() if chunk.endswith((b"\n", b"\r")) else bytearray(lines.pop())
+        return self._check_size(self._read_lines(lines))
+
+    def flush(self) -> list[Event]:
+        """Return what the end of the body completes.
+
+        An event without its blank line was cut short and is dropped, as the SSE standard says, unless
+        it says ``[DONE]`` or announces an error.
+        """
+        lines = [bytes(self._tail)] if self._tail else []
+        self._tail = bytearray()
+        events = self._read_lines(lines)
+        is_owed = self._data == [DONE.encode()] or any(name == "error" for name, _ in self._extra)
+        return events + (self._dispatch() if is_owed else [])
+
+    def _check_size(self, events: list[Event]) -> list[Event]:
+        if self._held + len(self._tail) > LIMIT:
+            self.overflowed = True
+            self.is_text = False
+            self._tail = bytearray()
+            self._data = []
+            self._extra = []
+        return events
+
+    def _read_lines(self, lines: Iterable[bytes]) -> list[Event]:
+        events: list[Event] = []
+        for line in lines:
+            if self._at_start:
+                self._at_start = False
+                line = line.removeprefix(_BOM)
+            if line:
+                self._read_field(line)
+            else:
+                events += self._dispatch()
+        return events
+
+    def _read_field(self, line: bytes) -> None:
+        self._held += len(line)
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._name = self._decode(value) or None
+        elif name == b"id":
+            self._id = self._decode(value)
+        elif name:  # without a name it is a comment
+            self._extra.append((self._decode(name), self._decode(value)))
+
+    def _dispatch(self) -> list[Event]:
+        events: list[Event] = []
+        if self._data or self._extra:
+            data = self._decode(b"\n".join(self._data))
+            events.append(Event(data, self._name, self._id, tuple(self._extra)))
+            self._data = []
+            self._extra = []
+        self._name = self._id = None
+        self._held = 0
+        return events
+
+    def _decode(self, raw: bytes) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            self.is_text = False
+            return raw.decode(errors="replace")
+
+
+class NdjsonParser:
+    """Reads one JSON document a line.
+
+    Attributes:
+        is_text: As for :class:`SseParser`.
+        overflowed: As for :class:`SseParser`.
+    """
+
+    def __init__(self) -> None:
+        self.is_text = True
+        self.overflowed = False
+        self._tail = bytearray()
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that this chunk completes."""
+        if self.overflowed:
+            return []
+        self._tail += chunk
+        lines: list[bytes] = []
+        if b"\n" in chunk:
+            lines = bytes(self._tail).split(b"\n")
+            self._tail = bytearray(lines.pop())
+        if len(self._tail) > LIMIT:
+            self.overflowed = True
+            self.is_text = False
+            self._tail = bytearray()
+        return self._read_lines(lines)
+
+    def flush(self) -> list[Event]:
+        """Return what the end of the body completes: the last line needs no line end."""
+        line = bytes(self._tail)
+        self._tail = bytearray()
+        return self._read_lines([line])
+
+    def _read_lines(self, lines: Iterable[bytes]) -> list[Event]:
+        stripped = (line.strip(b" \t\r") for line in lines)
+        return [Event(self._decode(line)) for line in stripped if line]
+
+    def _decode(self, raw: bytes) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            self.is_text = False
+            return raw.decode(errors="replace")
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def render_sse(event: Event) -> bytes:
+    """Return the bytes of one server-sent event, its blank line included."""
+    data, name, ident, extra = event
+    # The common event first: it is written once for each piece of a replayed text.
+    if "\n" not in data and "\r" not in data and not extra and ident is None:
+        head = "" if name is None else f"event: {name}\n"
+        return f"{head}data: {data}\n\n".encode()
+    lines = [] if name is None else [f"event: {name}"]
+    if ident is not None:
+        lines.append(f"id: {ident}")
+    lines += [f"{field}: {value}" for field, value in extra]
+    if data or not extra:
+        lines += [f"data: {line}" for line in _LINE_END.split(data)]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def render_ndjson(event: Event) -> bytes:
+    """Return the bytes of one NDJSON line."""
+    return f"{event.data}\n".encode()
+
+
+#: DEL and the line ends of ``str.splitlines`` that JSON leaves unescaped.
+_TO_ESCAPE = "\x7f\x85\u2028\u2029"
+
+
+def dump_event_json(value: Json) -> str:
+    """Return compact JSON text that no client divides at the wrong place.
+
+    Raises:
+        ValueError: The value holds a number that JSON cannot hold.
+    """
+    try:
+        text = orjson.dumps(value).decode()
+    except TypeError:
+        # A lone surrogate, or an integer beyond 64 bits: the standard library writes both, as ASCII.
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for character in _TO_ESCAPE:
+        if character in text:
+            text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+#: orjson turns an integer of more than 64 bits into a float without a word; such a one has 19 digits.
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
+
+#: A run of 19 digits covers three of every sixth characters; looking at those first is six times cheaper.
+_LONG_NUMBER_HINT = re.compile(r"[0-9]{3}")
+
+
+def load_event_json(text: str) -> Json:
+    """Return the JSON value of a text, every integer digit kept.
+
+    Raises:
+        ValueError: The text is not JSON, or holds ``NaN``, an infinity or a float beyond the range.
+    """
+    if _LONG_NUMBER_HINT.search(text[::6]) is None or _LONG_NUMBER.search(text) is None:
+        try:
+            return cast(Json, orjson.loads(text))
+        except ValueError:
+            # Not JSON, or a lone surrogate, which the standard library reads.
+            pass
+    try:
+        return cast(Json, json.loads(text, parse_constant=_refuse, parse_float=_parse_float))
+    except RecursionError as error:
+        raise ValueError("the JSON is nested too deeply") from error
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _parse_float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {digits[:40]!r} is beyond the range of a float")
+    return number

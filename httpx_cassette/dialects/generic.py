@@ -1,0 +1,18 @@
+"""Any call that no other dialect knows: JSON, text, binary, forms, multipart, embeddings, files.
+
+Nothing is folded and nothing renamed, because no documentation says what means the same.
+Streams are stored event by event as they came.
+"""
+
+from __future__ import annotations
+
+from .._paths import Paths
+from ._dialect import Dialect
+
+__all__ = ["GENERIC"]
+
+GENERIC = Dialect(
+    name="generic",
+    # The names under which conversational text stands in every format seen so far.
+    text=Paths(["**.content", "**.text", "**.system", "**.instructions"]),
+)

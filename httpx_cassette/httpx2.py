@@ -1,0 +1,42 @@
+"""The transport for httpx2, which the current openai, anthropic, google-genai and mistralai SDKs use."""
+
+from __future__ import annotations
+
+try:
+    import httpx2
+except ImportError as error:
+    raise ImportError("httpx2 is not installed; it comes with: pip install 'httpx_cassette[httpx2]'") from error
+
+from ._transport import Library, RecordingStream, ReplayStream, Serving
+
+__all__ = ["CassetteTransport"]
+
+
+class _Httpx2ReplayStream(ReplayStream, httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    pass
+
+
+class _Httpx2RecordingStream(RecordingStream, httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    pass
+
+
+class CassetteTransport(Serving, httpx2.BaseTransport, httpx2.AsyncBaseTransport):
+    __doc__ = "Record and replay for ``httpx2.Client`` and ``httpx2.AsyncClient``.\n\n" + (Serving.__doc__ or "").partition("\n\n")[2]
+
+    _library = Library(
+        "httpx2",
+        httpx2,
+        _Httpx2ReplayStream,
+        _Httpx2RecordingStream,
+        "from httpx_cassette.httpx2 import CassetteTransport",
+    )
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request from the cassette, or as the mode says."""
+        response: httpx2.Response = self._serve(request)
+        return response
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request from the cassette, or as the mode says."""
+        response: httpx2.Response = await self._serve_async(request)
+        return response

@@ -1,0 +1,121 @@
+"""What can be run here; ``nox --list`` shows it, ``pip install nox && nox -s tests`` is all the set-up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import nox
+
+# Sessions run on the interpreter that nox runs on: a machine needs nothing but Python and pip.
+# (A matrix over the Pythons of the classifiers is a session of its own.)
+nox.options.sessions = ["tests"]
+nox.options.error_on_external_run = True
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+
+#: Recorded exchanges that lie beside a checkout, where there are any.
+CORPUS = "../shared/corpus"
+
+
+def install(session: nox.Session, group: str, package: str = ".") -> None:
+    """Install the package as it lies here, and a dependency group."""
+    session.install("-e", package, *nox.project.dependency_groups(PROJECT, group))
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Show the main job: record, replay offline, miss. Needs no key and no network."""
+    session.install(".")
+    # Away from the checkout, so that what was installed is what runs.
+    session.chdir(session.create_tmp())
+    session.run("python", "-m", "httpx_cassette", "demo", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the unit tests; what follows ``--`` goes to pytest."""
+    install(session, "tests")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the unit tests and report the lines and branches that none of them reaches."""
+    install(session, "tests")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *session.posargs)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
+@nox.session
+def sdk(session: nox.Session) -> None:
+    """Let the newest SDKs judge, on httpx2."""
+    install(session, "sdk")
+    session.run("python", "-m", "pytest", "tests/sdk", *session.posargs)
+
+
+@nox.session
+def sdk_old(session: nox.Session) -> None:
+    """Let openai 2 and anthropic 0 judge, on httpx; httpx2 is not installed here."""
+    install(session, "sdk-old")
+    session.run("python", "-m", "pytest", "tests/sdk", *session.posargs)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Hold the stream invariants against recorded exchanges: ``nox -s conformance -- FOLDER [--full]``."""
+    install(session, "sdk")
+    session.run("python", "-m", "tests.conformance", *(session.posargs or [CORPUS]))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Execute the code blocks of the README, those with an SDK too."""
+    install(session, "docs")
+    session.run("python", "-m", "pytest", "tests/test_readme.py", *session.posargs)
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """Check the types of the package, and that a user's code type-checks against it."""
+    install(session, "typing")
+    session.run("mypy", "httpx_cassette", "tests/typing", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and layout; ``nox -s lint -- --fix`` repairs what can be repaired."""
+    session.install(*nox.project.dependency_groups(PROJECT, "lint"))
+    session.run("ruff", "check", ".", *session.posargs)
+    session.run("ruff", "format", *([] if "--fix" in session.posargs else ["--check"]), ".")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure a hit against the floor: the same client on a transport that has the answer ready."""
+    # Not in place: an editable install costs an import hook that users do not have.
+    session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))
+    session.run("python", "benchmarks/bench_hit.py", *session.posargs)
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Build wheel and sdist, and use the wheel in an environment that holds nothing else."""
+    session.install(*nox.project.dependency_groups(PROJECT, "build"))
+    shutil.rmtree("dist", ignore_errors=True)
+    # The wheel is built from the sdist, so that the sdist is known to be complete.
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", "dist", ".")
+    (wheel,) = Path("dist").glob("*.whl")
+
+    bare = Path(session.create_tmp()).resolve() / "bare"
+    session.run("python", "-m", "venv", "--clear", str(bare))
+    scripts = bare / ("Scripts" if os.name == "nt" else "bin")
+    python, wheel_path = str(scripts / "python"), str(wheel.resolve())
+    session.run(python, "-m", "pip", "install", "--quiet", wheel_path, external=True)
+    session.chdir(bare)
+    session.run(python, "-c", "import httpx_cassette; print(httpx_cassette.__version__)", external=True)
+    session.run(python, "-m", "httpx_cassette", "demo", external=True)
+    session.run(str(scripts / "httpx-cassette"), "--help", external=True)

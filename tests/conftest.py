@@ -1,0 +1,108 @@
+"""What every test gets: no network, no key, no setting from outside, and the shared fixtures.
+
+Connecting and looking up names is refused for the whole run, by an audit hook, so that nothing can be
+patched back by accident.
+A test that talks to a server on loopback says so with ``@pytest.mark.loopback`` or takes the fixture
+``loopback`` (``stand_in`` brings it); nothing lets a test reach another machine.
+Programs that a test starts are not covered by this.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import os
+import sys
+from collections.abc import Generator, Iterator
+
+import hypothesis
+import pytest
+
+from httpx_cassette.stand_in import StandInServer
+
+# The SDK judges live in environments of their own (nox -s sdk sdk_old).
+collect_ignore = [] if importlib.util.find_spec("openai") else ["sdk"]
+
+# A slow machine is no failure.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
+
+
+# --- the network --------------------------------------------------------------------------------------
+
+#: Audit events that name a host, and which of their arguments does.
+_HOSTS = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.sendmsg": 1,
+    "socket.getaddrinfo": 0,
+    "socket.gethostbyname": 0,
+    "socket.gethostbyaddr": 0,
+}
+
+_is_loopback_allowed = False
+
+
+def _refuse_the_network(event: str, arguments: tuple[object, ...]) -> None:  # pragma: no cover  # not traced
+    if event not in _HOSTS:
+        return
+    address = arguments[_HOSTS[event]]
+    host = address[0] if isinstance(address, tuple) else address
+    # Nothing is a wildcard, or the peer of a connected socket; a text for ``connect`` is a Unix socket's path.
+    if not host or (event == "socket.connect" and not isinstance(address, tuple)):
+        return
+    if not _is_loopback(host):
+        pytest.fail(f"a test went for the network: {event} {host!r}")
+    if not _is_loopback_allowed:
+        pytest.fail(f"{event} {host!r}: a test that uses loopback says so with @pytest.mark.loopback")
+
+
+def _is_loopback(host: object) -> bool:  # pragma: no cover  # called by the hook alone
+    text = host.decode("idna") if isinstance(host, bytes) else str(host)
+    try:
+        return ipaddress.ip_address(text).is_loopback
+    except ValueError:
+        return text == "localhost"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Close the network, and forget what the shell around would change about a test."""
+    config.addinivalue_line("markers", "loopback: the test talks to a server of its own on 127.0.0.1")
+    for name in list(os.environ):
+        if name.startswith("HTTPX_CASSETTE_") or name.endswith("_API_KEY"):
+            del os.environ[name]
+    sys.addaudithook(_refuse_the_network)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Open loopback for one test with its fixtures, if it asked."""
+    global _is_loopback_allowed
+    asked_for = getattr(item, "fixturenames", ())
+    _is_loopback_allowed = "loopback" in asked_for or item.get_closest_marker("loopback") is not None
+    try:
+        return (yield)
+    finally:
+        _is_loopback_allowed = False
+
+
+@pytest.fixture
+def loopback() -> None:
+    """Let the test, and the fixtures that take this one, use servers on loopback."""
+
+
+# --- shared fixtures ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Run each ``@pytest.mark.anyio`` test under asyncio and under trio."""
+    return str(request.param)
+
+
+@pytest.fixture
+def stand_in(loopback: None) -> Iterator[StandInServer]:
+    """Give a stand-in model server; ``stand_in.url`` is the base URL for an SDK."""
+    with StandInServer() as server:
+        yield server

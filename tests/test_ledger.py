@@ -1,0 +1,900 @@
+"""What the ledger keeps, prints and leaves for other processes, and what ``expected_miss`` takes back."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import multiprocessing
+import os
+import pickle
+import stat
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from httpx_cassette import _exit, _expected_miss, _ledger, _ledger_file
+from httpx_cassette._errors import CassetteMiss, CassetteStop, CassetteWriteError, SystemPromptMissing
+from httpx_cassette._ledger import (
+    LEDGER_VARIABLE,
+    MISSES_VARIABLE,
+    Entry,
+    arm,
+    child_entries,
+    enter,
+    entries,
+    expected_miss,
+    read_entries,
+)
+
+REPORT = "no recording for POST /v1/responses\n  fingerprint  {}"
+
+
+@pytest.fixture(autouse=True)
+def ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[_ledger._Ledger]:
+    """A ledger, hooks and an environment as in a process that has just begun."""
+    fresh = _ledger._Ledger()
+    monkeypatch.setattr(_ledger, "_ledger", fresh)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    monkeypatch.setattr(sys, _exit._NAME, None, raising=False)
+    for variable in (LEDGER_VARIABLE, MISSES_VARIABLE):
+        monkeypatch.setenv(variable, "")
+        monkeypatch.delenv(variable)
+    yield fresh
+    # The guard of this test must not end the test run.
+    _ledger.clear()
+
+
+def miss(key: str = "a", **facts: Any) -> CassetteMiss:
+    """A miss as the flow makes it."""
+    return CassetteMiss(
+        REPORT.format(key), {"fingerprint": key, "method": "POST", "changed": ("model",), **facts}
+    )
+
+
+def ask(key: str = "a") -> None:
+    """A call that misses."""
+    error = miss(key)
+    enter(error, key=key)
+    raise error
+
+
+def quietly(key: str = "a") -> CassetteMiss:
+    """A call that misses, in code that swallows everything."""
+    try:
+        ask(key)
+    except CassetteMiss as error:
+        return error
+    raise AssertionError  # pragma: no cover
+
+
+def as_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """Make this process one that another has started."""
+    path = str(tmp_path / "httpx-cassette-1-of-the-parent.jsonl")
+    monkeypatch.setenv(LEDGER_VARIABLE, path)
+    return path
+
+
+def has_missed() -> bool:
+    return _exit.guard().has_missed
+
+
+# Entries
+
+
+def test_a_stop_is_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """An entry holds what the stop knows, and stderr has its report."""
+    enter(miss(), key="a")
+
+    assert capsys.readouterr().err == REPORT.format("a") + "\n"
+    assert entries() == (
+        Entry(
+            key="a",
+            kind="CassetteMiss",
+            report=REPORT.format("a"),
+            facts={"fingerprint": "a", "method": "POST", "changed": ["model"]},
+            pid=os.getpid(),
+            parent=os.getppid(),
+            thread="MainThread",
+            count=1,
+        ),
+    )
+
+
+def test_a_key_is_printed_once_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Retries of one call are one entry; another key is another one."""
+    for key in "aaba":
+        enter(miss(key), key=key)
+
+    assert [(entry.key, entry.count) for entry in entries()] == [("a", 3), ("b", 1)]
+    assert capsys.readouterr().err == REPORT.format("a") + "\n" + REPORT.format("b") + "\n"
+
+
+def test_entries_are_limited(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Past the limit one line says that no more is said; known keys still count."""
+    monkeypatch.setattr(_ledger, "ENTRY_LIMIT", 2)
+    for key in "abcda":
+        enter(miss(key), key=key)
+
+    assert [(entry.key, entry.count) for entry in entries()] == [("a", 2), ("b", 1)]
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "httpx_cassette: 2 different calls were stopped; further ones are not reported"
+    )
+
+
+def test_a_report_is_limited(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A long report is cut, and says so."""
+    monkeypatch.setattr(_ledger, "REPORT_LIMIT", 10)
+    enter(CassetteStop("x" * 12_345), key="a")
+
+    assert capsys.readouterr().err == "xxxxxxxxxx\n  ... cut here: the report has 12,345 characters\n"
+
+
+def test_a_paid_answer_is_not_written_down() -> None:
+    """The answer that a write error carries may hold a secret, so the entry leaves it out."""
+    facts = {"fingerprint": "a", "status": 200, "headers": (("x-key", "secret"),), "content": b"secret"}
+    enter(CassetteWriteError("cannot write", facts), key="a")
+
+    assert entries()[0].facts == {"fingerprint": "a", "status": 200}
+
+
+def test_facts_are_plain_and_limited() -> None:
+    """Facts become JSON: tuples are lists, other objects their ``repr``, long values are cut."""
+    facts = {"path": Path("a"), "nested": {1: (1.5, None, True)}, "long": "x" * 5_000, "many": [0] * 5_000}
+    enter(CassetteStop("stopped", facts), key="a")
+
+    assert entries()[0].facts == {
+        "path": repr(Path("a")),
+        "nested": {"1": [1.5, None, True]},
+        "long": "x" * 4_096,
+        "many": [0] * 4_096,
+    }
+
+
+class Picky(io.StringIO):
+    """A stream that takes ASCII only."""
+
+    def write(self, text: str) -> int:
+        text.encode("ascii")
+        return super().write(text)
+
+
+def test_a_stream_that_cannot_spell_the_report_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replaced stderr with a narrow encoding still shows the report."""
+    stream = Picky()
+    monkeypatch.setattr(sys, "stderr", stream)
+    enter(CassetteStop("größer"), key="a")
+
+    assert stream.getvalue() == "gr\\xf6\\xdfer\n"
+
+
+@pytest.mark.parametrize("stream", [pytest.param(None, id="none"), pytest.param(object(), id="not-a-stream")])
+def test_a_report_that_cannot_be_printed_is_not_lost(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
+    """Without a stderr the stop is listed, counts, and keeps its report in the traceback."""
+    monkeypatch.setattr(sys, "stderr", stream)
+    error = miss()
+    enter(error, key="a")
+
+    assert (len(entries()), has_missed()) == (1, True)
+    assert _exit.REPORTED not in error.__dict__
+
+
+def test_without_hooks_nothing_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    """``on_miss=None`` leaves hooks, status and environment alone; the entry is listed and printed."""
+    enter(miss(), key="a", hooks=False)
+
+    assert [entry.key for entry in entries()] == ["a"]
+    assert capsys.readouterr().err == REPORT.format("a") + "\n"
+    assert (_exit.existing_guard(), sys.excepthook, os.environ.get(LEDGER_VARIABLE)) == (
+        None,
+        sys.__excepthook__,
+        None,
+    )
+
+
+def test_the_same_key_with_hooks_counts_later() -> None:
+    """A key entered without hooks first still ends the process with 2 once it is entered with them."""
+    enter(miss(), key="a", hooks=False)
+    enter(miss(), key="a")
+
+    assert has_missed()
+
+
+def test_the_hooks_are_installed_once() -> None:
+    """The first entry wraps the hooks, further ones leave them."""
+    enter(miss("a"), key="a")
+    hooks = (sys.excepthook, threading.excepthook)
+    enter(miss("b"), key="b")
+
+    assert (sys.excepthook, threading.excepthook) == hooks
+    assert sys.excepthook is not sys.__excepthook__
+
+
+def test_every_process_appends_to_the_file_of_misses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``HTTPX_CASSETTE_MISSES`` names a file of JSON lines, one per entry."""
+    path = tmp_path / "misses.jsonl"
+    monkeypatch.setenv(MISSES_VARIABLE, str(path))
+    for key in "aab":
+        enter(miss(key), key=key)
+
+    assert [entry.key for entry in read_entries(str(path))] == ["a", "b"]
+    assert [json.loads(line)["key"] for line in path.read_text().splitlines()] == ["a", "b"]
+
+
+def test_a_file_that_cannot_be_written_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that does not exist loses the line, not the entry."""
+    monkeypatch.setenv(MISSES_VARIABLE, str(tmp_path / "none" / "misses.jsonl"))
+    enter(miss(), key="a")
+
+    assert len(entries()) == 1
+
+
+# Child processes
+
+
+def test_arming_names_a_file_that_does_not_exist_yet(tmp_path: Path) -> None:
+    """The variable names a path of this process that cannot be guessed; nothing is created."""
+    arm()
+    arm()
+
+    path = Path(os.environ[LEDGER_VARIABLE])
+    assert path.parent == tmp_path
+    assert path.name.startswith(f"httpx-cassette-{os.getpid()}-")
+    assert len(path.name) > 32
+    assert not path.exists()
+    assert child_entries() == ()
+
+
+def test_arming_again_repairs_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that restores the environment does not cut off the child processes of the next one."""
+    arm()
+    path = os.environ.pop(LEDGER_VARIABLE)
+    arm()
+
+    assert os.environ[LEDGER_VARIABLE] == path
+
+
+def test_arming_without_a_temporary_folder_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no folder for the file, child processes report to nobody."""
+
+    def fail() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("tempfile.gettempdir", fail)
+    arm()
+
+    assert LEDGER_VARIABLE not in os.environ
+
+
+def test_a_child_leaves_its_entries_in_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A child appends each key once, to a file that only its user can read, and is not its owner."""
+    path = as_child(monkeypatch, tmp_path)
+    for key in "aab":
+        enter(miss(key), key=key)
+
+    assert [entry.key for entry in read_entries(path)] == ["a", "b"]
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert (child_entries(), _exit.guard().ledger) == ((), None)
+
+
+def test_without_hooks_a_child_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What does not count for a process does not count for its parent; later, with hooks, it does."""
+    path = as_child(monkeypatch, tmp_path)
+    arm()
+    enter(miss(), key="a", hooks=False)
+    before = read_entries(path)
+    enter(miss(), key="a")
+
+    assert (before, [entry.key for entry in read_entries(path)]) == ((), ["a"])
+
+
+def test_a_link_is_not_followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A link that somebody put in place of the file is neither written through nor read."""
+    target = tmp_path / "target"
+    target.write_text("{}\n")
+    path = as_child(monkeypatch, tmp_path)
+    os.symlink(target, path)
+    enter(miss(), key="a")
+    guard = _exit.ExitGuard()
+    guard.ledger = path
+
+    assert (target.read_text(), guard._count_children()) == ("{}\n", 0)
+
+
+def test_the_owner_reads_what_its_children_left() -> None:
+    """Entries come back as they were entered; those taken back and torn lines are left out."""
+    arm()
+    path = os.environ[LEDGER_VARIABLE]
+    entry = Entry("a", "CassetteMiss", "größer\n\ud800", {"model": None}, 1, os.getpid(), "MainThread")
+    for key in "abab":
+        _ledger_file.append(path, Entry(key, "CassetteMiss", key, {}, 1, 1, ""))
+    _ledger_file.take_back(path, ["a", "z"])
+    _ledger_file.append(path, entry)
+    with open(path, "a") as file:
+        file.write('{"unknown": 1}\n{"key": "torn')
+
+    assert [each.key for each in child_entries()] == ["a", "b", "b", "a"]
+    assert child_entries()[-1] == entry
+
+
+def test_a_file_that_cannot_be_read_has_no_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder in place of the file is as good as no file."""
+    arm()
+    os.mkdir(os.environ[LEDGER_VARIABLE])
+
+    assert child_entries() == ()
+
+
+def test_a_forked_child_begins_with_an_empty_ledger(ledger: _ledger._Ledger) -> None:
+    """What was missed before the fork is the parent's to tell, and so is the file."""
+    enter(miss(), key="a")
+    block = expected_miss()
+    with pytest.raises(AssertionError), block:
+        _ledger._begin_as_child()
+        _expected_miss._begin_as_child()
+        enter(miss("b"), key="b")
+        left = [entry.key for entry in read_entries(os.environ[LEDGER_VARIABLE])]
+
+    assert ([entry.key for entry in entries()], left) == (["b"], ["b"])
+    assert (_exit.guard().ledger, _exit.guard().pid, child_entries()) == (None, os.getpid(), ())
+
+
+def test_a_fork_without_a_guard_is_harmless() -> None:
+    """A process that never armed forks as before."""
+    _ledger._begin_as_child()
+
+    assert _exit.existing_guard() is None
+
+
+def process_named(name: str, parent: object = None) -> types.SimpleNamespace:
+    """``multiprocessing.process`` as a worker sees it."""
+    return types.SimpleNamespace(
+        current_process=lambda: types.SimpleNamespace(name=name), parent_process=lambda: parent
+    )
+
+
+def test_the_parent_is_the_process_that_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With multiprocessing, the parent is not the fork server but the process that it served."""
+    asked_by = types.SimpleNamespace(pid=12_345)
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", process_named("SpawnProcess-1", asked_by))
+    enter(miss(), key="a")
+
+    assert entries()[0].parent == 12_345
+
+
+def test_without_multiprocessing_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package does not import multiprocessing to find out that it is not used."""
+    monkeypatch.delitem(sys.modules, "multiprocessing.process")
+    enter(miss(), key="a")
+
+    assert entries()[0].parent == os.getppid()
+    assert "multiprocessing.process" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["ForkPoolWorker-1", "SpawnPoolWorker-3"])
+def test_a_worker_of_a_pool_is_warned(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The report of a stop that will hang its pool ends with what to use instead."""
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", process_named(name))
+    enter(miss(), key="a")
+
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "  note         multiprocessing.Pool waits for ever for a task that is stopped:"
+        " use concurrent.futures.ProcessPoolExecutor, which hands the error on"
+    )
+
+
+def test_a_thread_of_a_thread_pool_is_warned(capsys: pytest.CaptureFixture[str]) -> None:
+    """``multiprocessing.pool.ThreadPool`` hangs in the same way."""
+    from multiprocessing.dummy import DummyProcess
+
+    thread = DummyProcess(target=quietly)
+    thread.start()
+    thread.join()
+
+    assert "use concurrent.futures.ThreadPoolExecutor" in capsys.readouterr().err.splitlines()[-1]
+
+
+# The exit guard
+
+
+class End(Exception):
+    """Stands for the end of the process."""
+
+
+def guard_that_ends() -> _exit.ExitGuard:
+    """The guard of this process, made to raise instead of ending it."""
+
+    def end(status: int) -> None:
+        raise End(status)
+
+    guard = _exit.guard()
+    guard._end = end
+    return guard
+
+
+def test_the_guard_ends_a_process_that_missed() -> None:
+    """The status is 2."""
+    enter(miss(), key="a")
+
+    with pytest.raises(End, match=r"^2$"):
+        guard_that_ends().finish()
+
+
+@pytest.mark.parametrize(
+    ("count", "line"),
+    [(1, "child processes had 1 miss"), (2, "child processes had 2 misses")],
+    ids=["one", "two"],
+)
+def test_the_guard_counts_what_children_missed(
+    capsys: pytest.CaptureFixture[str], count: int, line: str
+) -> None:
+    """The file is read, counted, and deleted."""
+    arm()
+    path = os.environ[LEDGER_VARIABLE]
+    for key in ("taken back", *"ab"[:count]):
+        _ledger_file.append(path, Entry(key, "CassetteMiss", "-{", {}, 1, 1, ""))
+    _ledger_file.take_back(path, ["taken back"])
+
+    with pytest.raises(End):
+        guard_that_ends().finish()
+
+    assert capsys.readouterr().err == f"httpx_cassette: {line}, so the exit status is 2\n"
+    assert not os.path.exists(path)
+
+
+def test_the_guard_leaves_other_endings_alone() -> None:
+    """Nothing happens without a miss, in another process, or when somebody has taken over."""
+    guard = guard_that_ends()
+    guard.finish()
+    enter(miss(), key="a")
+    _ledger.take_over()
+    guard.finish()
+    _ledger.hand_back()
+    guard.pid += 1
+    guard.finish()
+    guard.pid -= 1
+
+    with pytest.raises(End):
+        guard.finish()
+
+
+def test_the_guard_needs_no_streams() -> None:
+    """A process whose streams are gone ends with 2 as well."""
+    enter(miss(), key="a")
+    guard = guard_that_ends()
+    guard._system = {}
+
+    with pytest.raises(End):
+        guard.finish()
+
+
+def test_the_guard_acts_only_when_the_interpreter_ends() -> None:
+    """Deleting the attribute does not end the process; the interpreter's end does."""
+    enter(miss(), key="a")
+    guard = guard_that_ends()
+    guard.__del__()
+    guard._is_finalizing = lambda: True
+
+    with pytest.raises(End):
+        guard.__del__()
+    guard._is_finalizing = lambda: False
+
+
+def test_elsewhere_than_in_cpython_an_exit_handler_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where finalisers do not run at the end, ``atexit`` is the next best."""
+    registered: list[Callable[[], object]] = []
+    monkeypatch.setattr("atexit.register", registered.append)
+    implementation = types.SimpleNamespace(name="pypy")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "implementation", implementation)
+        guard = _exit.guard()
+
+    assert registered == [guard.finish]
+
+
+def test_clearing_forgets_the_misses() -> None:
+    """After ``clear`` the process ends as if nothing had missed."""
+    enter(miss(), key="a")
+    _ledger.clear()
+
+    assert (entries(), has_missed()) == ((), False)
+
+
+# The hooks
+
+
+def shown(capsys: pytest.CaptureFixture[str], error: BaseException) -> str:
+    """What the hook for the main thread prints last for ``error``."""
+    capsys.readouterr()
+    sys.excepthook(type(error), error, error.__traceback__)
+    return capsys.readouterr().err
+
+
+def test_a_traceback_does_not_repeat_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """The interpreter's own hook prints the first line; the error itself keeps its report."""
+    error = quietly()
+
+    assert shown(capsys, error).splitlines()[-1] == (
+        "httpx_cassette._errors.CassetteMiss: no recording for POST /v1/responses (the report stands above)"
+    )
+    assert str(error) == REPORT.format("a")
+
+
+def test_a_report_that_was_not_printed_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A stop that was never entered is shown whole."""
+    quietly("b")
+
+    assert shown(capsys, miss()).endswith(REPORT.format("a") + "\n")
+
+
+def test_a_pickled_stop_still_knows_that_it_was_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error that came out of a child process is not repeated either."""
+    error = pickle.loads(pickle.dumps(quietly()))
+
+    assert "the report stands above" in shown(capsys, error)
+
+
+def test_a_foreign_hook_gets_what_it_would_have_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook that was there before is called unchanged, report and all."""
+    seen: list[str] = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, value, trace: seen.append(str(value)))
+    monkeypatch.setattr(threading, "excepthook", lambda args: seen.append(str(args.exc_value)))
+    error = quietly()
+    sys.excepthook(type(error), error, None)
+    threading.excepthook(threading.ExceptHookArgs((type(error), error, None, None)))
+
+    assert seen == [REPORT.format("a")] * 2
+
+
+def test_a_thread_does_not_repeat_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """The hook for threads prints the first line as well."""
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+
+    assert capsys.readouterr().err.count("fingerprint  a") == 1
+
+
+def test_an_interrupt_keeps_its_status(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C after a miss ends the process by its signal, as a shell expects."""
+    quietly()
+    shown(capsys, KeyboardInterrupt())
+
+    assert _exit.guard().stands_down
+
+
+def test_an_interrupt_without_a_guard_is_only_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """The hook may outlive its guard."""
+    _exit.install_hooks()
+
+    assert "KeyboardInterrupt" in shown(capsys, KeyboardInterrupt())
+
+
+class Group(Exception):
+    """An exception group by shape, as the backport for Python 3.10 has it."""
+
+    def __init__(self, *exceptions: BaseException) -> None:
+        super().__init__("a group")
+        self.exceptions = exceptions
+
+
+def caused_by(cause: BaseException) -> BaseException:
+    """An error that was raised from ``cause``."""
+    error = RuntimeError("unavailable")
+    error.__cause__ = cause
+    return error
+
+
+def raised_while_handling(context: BaseException) -> BaseException:
+    """An error that was raised while ``context`` was handled."""
+    error = AssertionError("failed")
+    error.__context__ = context
+    return error
+
+
+def test_stops_are_found_wherever_they_are() -> None:
+    """Cause, context and members of groups are looked through, each error once, cycles too."""
+    first, second = miss("a"), miss("b")
+    first.__context__ = error = caused_by(raised_while_handling(Group(ValueError(), Group(first, second))))
+
+    assert sorted(stop.message for stop in _exit.stops_in(error)) == [first.message, second.message]
+    assert list(_exit.stops_in(None)) == []
+
+
+def test_other_attributes_of_that_name_are_no_members() -> None:
+    """An error whose ``exceptions`` are something else is not a group."""
+    error = Group("not an error")  # type: ignore[arg-type] # that is the point
+
+    assert _exit.members(error) == ()
+
+
+# expected_miss
+
+
+def test_an_expected_miss_leaves_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """The miss is at hand, nothing is printed or listed, and the status stays."""
+    with expected_miss() as expected:
+        ask()
+
+    assert (expected.fingerprint, expected.changed, expected.error.method) == ("a", ("model",), "POST")
+    assert (entries(), has_missed(), capsys.readouterr().err) == ((), False, "")
+
+
+def test_afterwards_a_miss_counts_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same call outside the block is a miss like any other."""
+    with expected_miss():
+        ask()
+    quietly()
+
+    assert (len(entries()), has_missed(), capsys.readouterr().err) == (1, True, REPORT.format("a") + "\n")
+
+
+def test_a_block_without_a_miss_fails() -> None:
+    """The error says what did not happen and what to do."""
+    with pytest.raises(AssertionError) as raised, expected_miss() as expected:
+        pass
+
+    assert str(raised.value) == (
+        "expected_miss: no call missed in this block: each was answered from a cassette, or none was made;"
+        " remove the block, or check that the call reaches the transport"
+    )
+    with pytest.raises(AttributeError, match="no call has missed in this expected_miss block yet"):
+        _ = expected.error
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        pytest.param(lambda error: error, id="as-is"),
+        pytest.param(caused_by, id="caused-by"),
+        pytest.param(lambda error: caused_by(caused_by(error)), id="caused-by-twice"),
+        pytest.param(Group, id="group"),
+        pytest.param(lambda error: Group(Group(error), caused_by(error)), id="nested-groups"),
+    ],
+)
+def test_a_wrapped_miss_does_not_leave_the_block(wrap: Callable[[BaseException], BaseException]) -> None:
+    """What was raised because of the miss alone is the miss."""
+    with expected_miss() as expected:
+        raise wrap(quietly())
+
+    assert [error.fingerprint for error in expected.errors] == ["a"]
+
+
+def endless() -> BaseException:
+    """An error that is its own cause's cause."""
+    first, second = RuntimeError(), RuntimeError()
+    first.__cause__, second.__cause__ = second, first
+    return first
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        pytest.param(lambda error: ValueError(), id="unrelated"),
+        pytest.param(raised_while_handling, id="raised-while-handling"),
+        pytest.param(lambda error: Group(error, ValueError()), id="mixed-group"),
+        pytest.param(lambda error: endless(), id="cycle"),
+    ],
+)
+def test_another_error_leaves_the_block(wrap: Callable[[BaseException], BaseException]) -> None:
+    """The block hides the miss, not an assertion that fails beside it."""
+    error = wrap(quietly("z"))
+    _ledger.clear()
+    with pytest.raises(type(error)) as raised, expected_miss():
+        quietly()
+        raise error
+
+    assert raised.value is error
+    assert entries() == ()
+
+
+def test_another_error_without_a_miss_leaves_the_block() -> None:
+    """An error that came before the call is not hidden behind "no call missed"."""
+    with pytest.raises(ZeroDivisionError), expected_miss():
+        _ = 1 / 0
+
+
+def test_a_swallowed_miss_counts() -> None:
+    """The block need not raise: that a call missed is enough."""
+    with expected_miss() as expected:
+        quietly("a")
+        quietly("b")
+
+    assert [error.fingerprint for error in expected.errors] == ["a", "b"]
+
+
+def test_other_stops_are_not_expected() -> None:
+    """A missing system prompt is entered and raised as ever."""
+    error = SystemPromptMissing("no system prompt")
+    with pytest.raises(SystemPromptMissing), expected_miss():
+        enter(error, key="a")
+        raise error
+
+    assert has_missed()
+
+
+def test_a_miss_belongs_to_the_innermost_block() -> None:
+    """A nested block takes its own; the outer one goes on without it."""
+    with expected_miss() as outer:
+        with expected_miss() as inner:
+            ask("a")
+        ask("b")
+
+    assert ([inner.fingerprint], [error.fingerprint for error in outer.errors]) == (["a"], ["b"])
+
+
+def test_a_miss_in_a_thread_belongs_to_the_block_that_is_open() -> None:
+    """Threads that were started within the block are covered."""
+    with expected_miss() as expected:
+        thread = threading.Thread(target=quietly)
+        thread.start()
+        thread.join()
+
+    assert (expected.fingerprint, entries()) == ("a", ())
+
+
+def test_tasks_have_blocks_of_their_own() -> None:
+    """Two tasks that expect a miss at the same time get their own one each."""
+
+    async def expect(key: str) -> str:
+        with expected_miss() as expected:
+            await asyncio.sleep(0.001)
+            quietly(key)
+            await asyncio.sleep(0.001)
+        return "".join(error.fingerprint for error in expected.errors)
+
+    async def main() -> list[str]:
+        return await asyncio.gather(*(expect(key) for key in "abc"))
+
+    assert asyncio.run(main()) == ["a", "b", "c"]
+
+
+def test_a_block_that_was_closed_elsewhere_is_passed_over() -> None:
+    """A task that outlives the block it was started in is not covered by it."""
+
+    async def late(opened: asyncio.Event) -> None:
+        await opened.wait()
+        quietly("late")
+
+    async def main() -> None:
+        closed = asyncio.Event()
+        with expected_miss():
+            task = asyncio.ensure_future(late(closed))
+            quietly()
+        closed.set()
+        await task
+
+    asyncio.run(main())
+
+    assert [entry.key for entry in entries()] == ["late"]
+
+
+def test_a_raised_miss_is_taken_from_another_block() -> None:
+    """A miss that a thread gave to the block opened last comes back to the one that raises it."""
+    results: list[CassetteMiss] = []
+    first, second = expected_miss(), expected_miss()
+    with pytest.raises(AssertionError):
+        first.__enter__()
+        with second:
+            thread = threading.Thread(target=lambda: results.append(quietly()))
+            thread.start()
+            thread.join()
+            assert first.__exit__(CassetteMiss, results[0], None)
+
+    assert (first.errors, second.errors) == ((results[0],), ())
+
+
+def test_a_raised_miss_that_was_entered_before_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A future that missed before the block opened is expected when it is read in it."""
+    path = as_child(monkeypatch, tmp_path)
+    misses = str(tmp_path / "misses.jsonl")
+    monkeypatch.setenv(MISSES_VARIABLE, misses)
+    future = quietly()
+    with expected_miss():
+        raise future
+
+    assert (entries(), has_missed(), read_entries(path), read_entries(misses)) == ((), False, (), ())
+
+
+def test_taking_one_of_several_back_leaves_the_others() -> None:
+    """Of three misses with one key two remain, and another key remains."""
+    first, *_ = (quietly(), quietly(), quietly(), quietly("b"))
+    with expected_miss():
+        raise first
+    with expected_miss():
+        raise first  # taken back already: nothing more to take
+
+    assert [(entry.key, entry.count) for entry in entries()] == [("a", 2), ("b", 1)]
+    assert has_missed()
+
+
+def test_taking_back_what_does_not_count_leaves_the_status() -> None:
+    """An entry without hooks never counted, so taking it back changes nothing else."""
+    quietly("b")
+    error = miss()
+    enter(error, key="a", hooks=False)
+    with expected_miss():
+        raise error
+
+    assert ([entry.key for entry in entries()], has_missed()) == (["b"], True)
+
+
+def left_by_a_child(key: str, parent: int, kind: str = "CassetteMiss") -> None:
+    """What a child process leaves in the file."""
+    facts = {"fingerprint": key, "changed": ["model"]}
+    entry = Entry(key, kind, REPORT.format(key), facts, 1, parent, "MainThread")  # type: ignore[arg-type] # JSON
+    _ledger_file.append(os.environ[LEDGER_VARIABLE], entry)
+
+
+def test_a_miss_in_a_child_process_is_expected_too() -> None:
+    """What a child left during the block is taken back; the error is made anew from its facts."""
+    arm()
+    left_by_a_child("before", os.getpid())
+    with expected_miss() as expected:
+        left_by_a_child("a", os.getpid())
+
+    assert (expected.fingerprint, str(expected.error)) == ("a", REPORT.format("a"))
+    assert [entry.key for entry in child_entries()] == ["before"]
+
+
+def test_a_miss_that_came_out_of_a_child_is_one_miss() -> None:
+    """The error that a pool hands on and the line that its worker left are the same miss."""
+    arm()
+    error = miss()
+    error.__dict__["_entered"] = (1, "a")
+    with expected_miss() as expected:
+        left_by_a_child("a", os.getpid())
+        raise error
+
+    assert (expected.errors, child_entries()) == ((error,), ())
+
+
+def test_what_siblings_miss_is_none_of_ours() -> None:
+    """Another worker's miss at the same time stays, and so does a stop of another kind."""
+    arm()
+    with expected_miss():
+        left_by_a_child("sibling", os.getppid())
+        left_by_a_child("prompt", os.getpid(), "SystemPromptMissing")
+        ask()
+
+    assert [entry.key for entry in child_entries()] == ["sibling", "prompt"]
+
+
+# Cost and pitfalls
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork")
+def test_a_fork_while_the_ledger_is_locked_does_not_hang(ledger: _ledger._Ledger) -> None:
+    """The lock of the parent may be held by a thread that the child does not have."""
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ledger.lock, _expected_miss._lock:
+            held.set()
+            release.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    process = multiprocessing.get_context("fork").Process(target=quietly)
+    process.start()
+    process.join(10)
+    release.set()
+    thread.join()
+
+    assert process.exitcode == 0
