@@ -240,9 +240,7 @@ class Redaction:
     patterns: Mapping[str, str | re.Pattern[str]] = field(default_factory=dict, hash=False)
     paths: Sequence[str] = ()
     weak: Sequence[str] = ()
-    _rules: tuple[tuple[re.Pattern[str], _Stamp], ...] = field(
-        default=(), init=False, repr=False, compare=False
-    )
+    _rules: tuple[_OwnRule, ...] = field(default=(), init=False, repr=False, compare=False)
     _places: Paths | None = field(default=None, init=False, repr=False, compare=False)
     _key: bytes = field(default=b"", init=False, repr=False, compare=False)
 

@@ -49,7 +49,7 @@ def _refuse_the_network(event: str, arguments: tuple[object, ...]) -> None:  # p
         return
     address = arguments[_HOSTS[event]]
     host = address[0] if isinstance(address, tuple) else address
-    # Nothing is a wildcard, or the peer of a connected socket; a text for ``connect`` is a Unix socket's path.
+    # Nothing: a wildcard, or the peer of a connected socket. A text for ``connect``: a Unix socket's path.
     if not host or (event == "socket.connect" and not isinstance(address, tuple)):
         return
     if not _is_loopback(host):

@@ -462,7 +462,7 @@ HOSTILE += ["AKIA" + UPPER[:16], "AKIA" + UPPER[:16] + " ", "<redacted:", "<reda
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_hostile_megabyte_takes_less_than_a_second(unit: str, hmac_key: str) -> None:
-    """Nothing is slower than linear, the kinds on request included."""
+    """Nothing is slower than linear; the kinds on request may find, and digest, 160,000 values in it."""
     text = unit * (1_000_000 // len(unit))
     times = [time.process_time()]
     for redaction in (DEFAULT, Redaction(strong=False, weak=list(WEAK_RULES))):
@@ -470,7 +470,7 @@ def test_a_hostile_megabyte_takes_less_than_a_second(unit: str, hmac_key: str) -
         times.append(time.process_time())
 
     assert times[1] - times[0] < 1
-    assert times[2] - times[1] < 1
+    assert times[2] - times[1] < 3
 
 
 @pytest.mark.parametrize("start", ["", HEAD, "eyJ", "Bearer ", "://a:"])

@@ -32,9 +32,9 @@ def cut(script: list[Json], table: StreamTable, chunk_size: int) -> Iterator[Eve
             yield event
         else:
             _, name, ident, extra = event
-            for batch in pieces.fill("", ""):
+            for batch in pieces.fill(b"", b""):
                 for data in batch:
-                    yield Event(data, name, ident, extra)
+                    yield Event(data.decode(), name, ident, extra)
 
 
 def cut_bytes(script: list[Json], table: StreamTable, chunk_size: int) -> Iterator[bytes]:
@@ -51,9 +51,9 @@ def cut_bytes(script: list[Json], table: StreamTable, chunk_size: int) -> Iterat
             yield render(event)
         else:
             # The data come last in an event of either framing.
-            before, _, after = render(event._replace(data="@")).decode().rpartition("@")
+            before, _, after = render(event._replace(data="@")).rpartition(b"@")
             for batch in pieces.fill(before, after):
-                yield from [data.encode() for data in batch]
+                yield from batch
 
 
 def stored_event(stored: dict[str, Json]) -> Event:
@@ -132,12 +132,12 @@ class _OneText:
         self._after = after
         self._size = size
 
-    def fill(self, before: str, after: str) -> Iterator[list[str]]:
+    def fill(self, before: bytes, after: bytes) -> Iterator[list[bytes]]:
         """Yield the pieces, some at a time, between what goes before and after an event."""
-        before += self._before
-        after = self._after + after
+        before += self._before.encode()
+        after = self._after.encode() + after
         for batch in _escape_in_batches(self._text, self._size):
-            yield [f"{before}{piece}{after}" for piece in batch]
+            yield [before + piece.encode() + after for piece in batch]
 
 
 def _find_one_text(written: str, reading: Reading, size: int) -> _OneText | None:
@@ -184,38 +184,38 @@ class _Pattern:
         for index, (holder, name) in enumerate(places):
             holder[name] = f"{mark}{index}"
 
-    def fill(self, before: str, after: str) -> Iterator[list[str]]:
+    def fill(self, before: bytes, after: bytes) -> Iterator[list[bytes]]:
         """As :meth:`_OneText.fill`; can be done once."""
         reading = self._reading
         running = [holder[name] for holder, name in reading.running]
         reading.blank_running(self._table)
-        yield [self._fill(self._write(before, after))]
+        yield [before + self._fill(self._write()) + after]
         for holder, name in reading.lists.values():
             holder[name] = []
         if self._without_first:
             for holder, name in reading.firsts.values():
                 del holder[name]
         if self._count > 2:
-            template = self._write(before, after)
+            template = self._write()
             for _ in range(self._count - 2):
-                yield [self._fill(template)]
+                yield [before + self._fill(template) + after]
         for (holder, name), item in zip(reading.running, running, strict=True):
             holder[name] = item
-        yield [self._fill(self._write(before, after))]
+        yield [before + self._fill(self._write()) + after]
 
-    def _write(self, before: str, after: str) -> list[str]:
+    def _write(self) -> list[str]:
         """Return what stands between the fields; the odd members are the numbers of the fields."""
-        template = self._mark.split(f"{before}{dump_event_json(self._value)}{after}")
+        template = self._mark.split(dump_event_json(self._value))
         for index in range(1, len(template), 2):
             if int(template[index]) != self._number:
                 template[index - 1] += '"'
                 template[index + 1] = f'"{template[index + 1]}'
         return template
 
-    def _fill(self, template: list[str]) -> str:
+    def _fill(self, template: list[str]) -> bytes:
         filled = list(template)
         filled[1::2] = [next(self._fields[int(field)]) for field in template[1::2]]
-        return "".join(filled)
+        return "".join(filled).encode()
 
 
 #: Set between pieces, so that many are escaped at once; text that has it is escaped piece by piece.

@@ -174,7 +174,6 @@ class Reading:
             del holder[name]
         self.padding.clear()
 
-
     def strip(self, table: StreamTable, without_first: bool) -> None:
         """Leave in the event only what every piece of a text carries: the rest of a continuation."""
         self.drop_padding()

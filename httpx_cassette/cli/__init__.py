@@ -1,0 +1,34 @@
+"""The command ``httpx-cassette``. Exit status 0 is fine, 1 could not do it, 2 a miss or a finding."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status.
+
+    Args:
+        arguments: The words after the command's name; those of the process by default.
+    """
+    from .. import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="httpx-cassette",
+        description="Record each exchange with a language model once, replay it offline for ever.",
+    )
+    parser.add_argument("--version", action="version", version=f"httpx_cassette {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    demo = commands.add_parser(
+        "demo",
+        help="show the whole thing on this machine: no key, no network, under ten seconds",
+        description="Ask a stand-in model twice, record it, stop it, replay 40 runs, change the prompt and miss.",
+    )
+    demo.add_argument("--keep", metavar="FOLDER", help="leave the program and its cassette in this folder")
+    options = parser.parse_args(arguments)
+    from .demo import run_demo
+
+    return run_demo(options.keep)
