@@ -7,12 +7,12 @@ with plain values.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias, Union
+from typing import NamedTuple, TypeAlias
 
 __all__ = ["Call", "Json"]
 
 #: A value that JSON can hold, as ``orjson.loads`` returns it.
-Json: TypeAlias = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 class Call(NamedTuple):

@@ -8,7 +8,6 @@ other: ``anthropic.DefaultHttpxClient`` refuses a transport with any httpx ances
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -351,6 +350,8 @@ def _in_trio() -> bool:
 def _current_task() -> int:
     if _in_trio():
         return id(sys.modules["trio"].lowlevel.current_task())
+    import asyncio  # Late: it costs more than all of this package.
+
     task = asyncio.current_task()
     return id(task) if task is not None else -1
 
@@ -361,6 +362,8 @@ def _thread_safe_event() -> tuple[Any, Callable[[], object]]:
         trio = sys.modules["trio"]
         event, token = trio.Event(), trio.lowlevel.current_trio_token()
         return event, lambda: _quietly(token.run_sync_soon, event.set)
+    import asyncio
+
     loop, waiter = asyncio.get_running_loop(), asyncio.Event()
     return waiter, lambda: _quietly(loop.call_soon_threadsafe, waiter.set)
 
@@ -533,3 +536,8 @@ class CassetteTransport(Serving, httpx.BaseTransport, httpx.AsyncBaseTransport):
         """Answer a request from the cassette, or as the mode says."""
         response: httpx.Response = await self._serve_async(request)
         return response
+
+
+# At import, not at the first transport: a program whose workers alone build clients must learn of their misses
+# too. It sets one variable and one attribute of ``sys``; no hook is installed before something missed.
+_ledger.arm()

@@ -44,10 +44,13 @@ _HOSTS = {
 _is_loopback_allowed = False
 
 
-def _refuse_the_network(event: str, arguments: tuple[object, ...]) -> None:  # pragma: no cover  # not traced
-    if event not in _HOSTS:
+def _refuse_the_network(  # pragma: no cover  # audit hooks are not traced
+    event: str, arguments: tuple[object, ...], hosts: dict[str, int] = _HOSTS
+) -> None:
+    # ``hosts``, not ``_HOSTS``: the hook outlives the names of this module.
+    if event not in hosts:
         return
-    address = arguments[_HOSTS[event]]
+    address = arguments[hosts[event]]
     host = address[0] if isinstance(address, tuple) else address
     # Nothing: a wildcard, or the peer of a connected socket. A text for ``connect``: a Unix socket's path.
     if not host or (event == "socket.connect" and not isinstance(address, tuple)):

@@ -148,9 +148,12 @@ def _find_one_text(written: str, reading: Reading, size: int) -> _OneText | None
         return None
     text = read_text(*reading.texts.values())
     literal = dump_event_json(text)
-    before, _, after = written.partition(literal)
-    if literal in after:
-        return None  # the same text stands elsewhere too
+    before, found, after = written.partition(literal)
+    # It may stand elsewhere too, or be written otherwise: a lone surrogate anywhere makes all of it ASCII.
+    if not found or literal in after:
+        return None
+    # Only the text ":" could be found in front of its place, between the name and itself, and a text of
+    # one character is never cut.
     return _OneText(f'{before}"', text, f'"{after}', size)
 
 

@@ -80,7 +80,7 @@ class StreamTable:
         padding: Dropped.
         scope: The lane in which an event speaks, such as the choice: what comes in a lane ends what was
             open there. An event that names no lane ends everything.
-        slot: Members of the event itself that tell slots apart beyond path and indexes.
+        slot: Members of the event itself that tell slots apart, beyond path, indexes and lane.
         types: The values of the member ``type`` for which ``text`` holds; ``None`` for any.
         sequence: The member that numbers the events, counted anew on replay.
         markers: Data that are not JSON and end the stream.
@@ -261,17 +261,19 @@ def table_reader(table: StreamTable) -> Callable[[dict[str, Json]], Reading]:
     """
     root = _merge_paths(table)
     types = table.types
+    members = _slot_members(table)
 
     def read(value: dict[str, Json]) -> Reading:
         reading = Reading(table.by_position)
         _read_object(root, value, (), reading)
+        kind = ""
         if types is not None:
-            kind = value.get("type")
+            kind = str(value.get("type"))
             if kind not in types:
                 reading.texts = {}
                 return reading
-            names = tuple(value.get(name) for name in table.slot)
-            reading.name_slots(str(kind), names)
+        if kind or members:
+            reading.name_slots(kind, tuple(value.get(name) for name in members))
         return reading
 
     return read
@@ -283,8 +285,16 @@ def render_slot(slot: Slot, table: StreamTable) -> str:
     count = path.count("[*]")
     for index in indexes[:count]:
         path = path.replace("[*]", f"[{index}]", 1)
-    members = ", ".join(f"{name} {value}" for name, value in zip(table.slot, indexes[count:], strict=False))
+    members = ", ".join(
+        f"{name} {value}" for name, value in zip(_slot_members(table), indexes[count:], strict=False)
+    )
     return (f"{kind}: " if kind else "") + path + (f" ({members})" if members else "")
+
+
+def _slot_members(table: StreamTable) -> tuple[str, ...]:
+    """Return the members of an event that tell slots apart: its lane, where that is one, and ``slot``."""
+    lanes = (path for path in table.scope if path.isidentifier())
+    return tuple(dict.fromkeys((*lanes, *table.slot)))
 
 
 def _merge_paths(table: StreamTable) -> _Node:
