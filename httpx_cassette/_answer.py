@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._errors import CassetteDamaged
 from ._recording import Recording, StoredResponse
 from .dialects import by_name
-from .dialects._framing import render_ndjson, render_sse
-from .dialects._script import cut, replay_verbatim
+from .dialects._framing import Event, dump_event_json, load_event_json, render_ndjson, render_sse
+from .dialects._reading import Said, StreamTable, table_reader
+from .dialects._script import cut, cut_bytes, replay_verbatim
 
 if TYPE_CHECKING:
     from ._settings import Settings
@@ -27,8 +29,8 @@ class Served:
     """What every response carries as ``response.extensions["httpx_cassette"]``.
 
     Args:
-        outcome: ``replayed``, ``recorded`` or ``live``. A response that is being recorded is ``live`` until its
-            end has been stored.
+        outcome: ``replayed``, ``recorded``, ``live``, or ``ignored`` for a 404 that was made here. A response
+            that is being recorded is ``live`` until its end has been stored.
         fingerprint: The key of the call, 64 hex digits; empty where none was computed.
         file: The cassette file, where the answer is in one.
         line: The line of it, from 1.
@@ -80,42 +82,102 @@ def replay(recording: Recording, served: Served, settings: Settings) -> Replayed
     Raises:
         CassetteDamaged: No answer can be made of it.
     """
-    stored = recording.response()
-    headers = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in stored.headers]
+    try:
+        return _replay(recording.response(), recording.dialect, served, settings)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # Sealed, and yet of a shape that no recorder writes: edited by hand, or imported.
+        raise CassetteDamaged(
+            f"the recording has no answer that can be made: {error}", recording.path, recording.number
+        ) from error
+
+
+#: Names and beginnings of names of headers that must not be sent again: of the connection or the encoding of
+#: the body as received, or advice to come back later, which every replay would obey.
+_OF_THE_CONNECTION = (
+    "connection",
+    "content-encoding",
+    "content-length",
+    "retry-after",
+    "transfer-encoding",
+    "x-ratelimit-reset",
+    "x-should-retry",
+)
+
+
+def _replay(stored: StoredResponse, dialect: str, served: Served, settings: Settings) -> Replayed:
+    headers = [
+        (name.encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in stored.headers
+        if not name.lower().startswith(_OF_THE_CONNECTION)
+    ]
     if stored.status >= 400:
         # Stored on request. SDKs retry 408, 409, 429 and 5xx, and would get the same answer each time.
         headers.append((b"x-should-retry", b"false"))
     if stored.kind == "script":
-        return Replayed(stored.status, headers, b"", lambda: render_script(stored, recording.dialect, settings), served)
-    headers.append((b"content-length", str(len(stored.content)).encode()))
+        _check_script(stored.script)
+        return Replayed(stored.status, headers, b"", lambda: render_script(stored, dialect, settings), served)
+    headers.append((b"content-length", b"%d" % len(stored.content)))
     return Replayed(stored.status, headers, stored.content, None, served)
+
+
+def _check_script(script: list[Any]) -> None:
+    """Meet a mistake now, not when half of the stream is with the caller."""
+    for event in script:
+        if "json" not in event and not isinstance(event["text"], str):
+            raise ValueError("an event of the script is no text")
+        for name, value in event.get("extra", ()):
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise ValueError("an extra field of an event is no text")
+        for name in ("event", "id"):
+            if not isinstance(event.get(name), (str, NoneType)):
+                raise ValueError(f"the {name} of an event is no text")
 
 
 def render_script(stored: StoredResponse, dialect: str, settings: Settings) -> Iterator[bytes]:
     """Yield the bytes of a recorded stream, one event each, or as wire chunks of a fixed size."""
-    table = by_name(dialect).stream
-    if stored.is_assembled and table is not None:
-        events = cut(stored.script, table, settings.chunk_size)
+    table = by_name(dialect).stream if stored.is_assembled else None
+    if table is not None and table.framing != stored.framing:
+        table = None  # Nothing says how such an event is cut.
+    chunks: Iterator[bytes]
+    if table is not None and not settings.noise:
+        chunks = cut_bytes(stored.script, table, settings.chunk_size)
     else:
         events = replay_verbatim(stored.script)
-    render = render_ndjson if stored.framing == "ndjson" else render_sse
-    chunks = map(render, events)
-    if settings.noise:
-        chunks = _with_noise(chunks, stored.framing)
+        if table is not None:
+            events = _with_empty_deltas(cut(stored.script, table, settings.chunk_size), table)
+        chunks = map(render_ndjson if stored.framing == "ndjson" else render_sse, events)
+        if settings.noise and stored.framing == "sse":
+            chunks = _with_comments(chunks)
     return chunks if settings.wire_chunk_size is None else _in_wire_chunks(chunks, settings.wire_chunk_size)
 
 
-def _with_noise(chunks: Iterator[bytes], framing: str) -> Iterator[bytes]:
-    """Add what servers send and parsers must bear: comments before, between and behind events, CRLF.
+def _with_empty_deltas(events: Iterator[Event], table: StreamTable) -> Iterator[Event]:
+    """Send a delta without text now and then, as servers do while a model thinks."""
+    read, said = table_reader(table), Said()
+    for number, event in enumerate(events):
+        yield event
+        try:
+            value = load_event_json(event.data)
+        except ValueError:
+            continue
+        if not isinstance(value, dict):
+            continue
+        reading = read(value)
+        is_new = said.note(reading)
+        # Not where more than the text would be said twice: a finish reason, a running total, a number.
+        is_plain = reading.is_divisible() and not (reading.is_ended or reading.totals or table.sequence)
+        if is_plain and number % 4 == 1:
+            reading.strip(table, is_new)
+            yield event._replace(data=dump_event_json(value))
 
-    Comments and line ends are as seen from OpenRouter, Azure and Perplexity. NDJSON has no such thing.
+
+def _with_comments(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Add comments before, between and behind events, and CRLF.
+
+    As seen from OpenRouter, Azure and Perplexity.
     """
-    if framing == "ndjson":
-        yield from chunks
-        return
-    first = next(chunks, b"")
     yield b": PROCESSING\r\n\r\n"
-    for number, chunk in enumerate(chain([first], chunks)):
+    for number, chunk in enumerate(chunks):
         yield chunk.replace(b"\n", b"\r\n")
         if number % 8 == 3:
             yield b": keepalive\r\n\r\n"

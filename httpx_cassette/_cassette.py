@@ -1,4 +1,4 @@
-"""The cassette: an append-only JSONL file and its index. Only this module touches the file.
+"""The cassette: an append-only JSONL file and its index.
 
 What it promises:
 
@@ -23,18 +23,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ._errors import CassetteChanged, CassetteDamaged, CassetteError, CassetteReadOnly
-from ._file_lock import exclusive, read_at
 from ._fingerprint import KEY_VERSION
-from ._index import Damage, Index, State
-from ._recording import MAX_LINE, Head, NewRecording, Recording, is_intact, read_head, tear_note
+from ._index import Damage, State
+from ._line import MAX_LINE, MAX_NUMBER, Head, is_line_of, read_head, tear_note
+from ._open_file import OpenFile, open_file, sync_folder
+from ._recording import NewRecording, Recording
+from ._view import View
 
-__all__ = ["Appended", "Cassette", "open_cassette"]
-
-#: Bytes read at once while scanning; a line longer than this is read in larger pieces.
-_CHUNK = 4 * 1024 * 1024
-
-_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_WRITE = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+__all__ = ["Appended", "Cassette", "Spot", "open_cassette"]
 
 
 class Spot(NamedTuple):
@@ -44,22 +40,20 @@ class Spot(NamedTuple):
         gen: Its generation.
         sample: Which of several answers it is.
         entry: Its entry in the index.
-        index: The index; a file that is replaced while recording gets another.
-        reader: The descriptor that belongs to the index.
+        view: The file.
         cassette: The cassette.
     """
 
     gen: int
     sample: int
     entry: int
-    index: Index
-    reader: int
+    view: View
     cassette: Cassette
 
     @property
     def line(self) -> int:
         """The number of its line, from 1."""
-        return self.index.numbers[self.entry]
+        return self.view.index.numbers[self.entry]
 
 
 class Appended(NamedTuple):
@@ -83,32 +77,25 @@ class Cassette:
     Args:
         path: The file. It need not exist: then every call misses, and recording creates it.
         fsync: Whether a recording is made durable before it is acknowledged.
-        strict: Whether damaged lines raise :class:`CassetteDamaged` when the file is read, rather than being
-            listed; every line is then checked at once.
+        strict: Whether lines that are damaged, or contradict each other, raise :class:`CassetteDamaged` when
+            the file is read, rather than being listed; every line is then checked at once.
 
     Raises:
-        CassetteError: The path is a folder.
+        CassetteError: The path is a folder, or no path at all.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = True, strict: bool = False) -> None:
-        self.path = os.fspath(path)
+        self.path, self._real = _resolve(path)
         self.fsync = fsync
         self.strict = strict
-        if not isinstance(self.path, str) or not self.path or "\0" in self.path:
-            raise CassetteError(f"{path!r} is not the path of a cassette file; write it like 'tests/cassettes/chat.jsonl'")
-        if os.path.isdir(self.path):
+        if os.path.isdir(self._real):
             raise CassetteError("the path is a folder; name a file in it, such as chat.jsonl", self.path)
-        self._real = os.path.realpath(self.path)
-        self._index = Index(self.path)
-        self._reader = -1
-        self._writer = -1
-        self._writer_pid = 0
+        self._view: View | None = None
+        self._writer: OpenFile | None = None
         self._is_scanned = False
         self._fresh: dict[bytes, tuple[int, set[int]]] = {}
         self._scanning = threading.RLock()
         self._appending = threading.Lock()
-        weakref.finalize(self, _close_all, descriptors := [])
-        self._descriptors: list[int] = descriptors
         _ALL.add(self)
 
     def __repr__(self) -> str:
@@ -119,7 +106,7 @@ class Cassette:
     @property
     def exists(self) -> bool:
         """Whether the file is there."""
-        return self._reader != -1 or os.path.exists(self._real)
+        return self._view is not None or os.path.exists(self._real)
 
     @property
     def real_path(self) -> str:
@@ -129,25 +116,36 @@ class Cassette:
     @property
     def damage(self) -> list[Damage]:
         """Lines that cannot be answered from, as far as they have been looked at."""
-        self._read()
-        return list(self._index.damage)
+        view = self._read()
+        return [] if view is None else view.index.damage
 
     @property
     def torn(self) -> int:
-        """How many lines were torn off by a crash and repaired since."""
-        self._read()
-        return self._index.torn
+        """How many lines were torn off by a crash: those repaired since, and one at the end that was not."""
+        view = self._read()
+        return 0 if view is None else view.index.torn
 
     @property
     def other_versions(self) -> dict[int, int]:
         """How many recordings there are of each other key version."""
-        self._read()
-        return dict(self._index.other_versions)
+        view = self._read()
+        return {} if view is None else dict(view.index.other_versions)
 
     def __len__(self) -> int:
         """How many recordings there are, superseded ones included."""
-        self._read()
-        return len(self._index)
+        view = self._read()
+        return 0 if view is None else len(view.index)
+
+    def check(self) -> list[Damage]:
+        """Check every line; return those that cannot be answered from, and those that contradict another.
+
+        Two intact lines of one key, sample and generation contradict each other where their answers differ.
+
+        Raises:
+            CassetteDamaged: The file as a whole cannot be trusted.
+        """
+        view = self._read()
+        return [] if view is None else view.check()
 
     def refresh(self) -> bool:
         """Read what was appended since; tell whether there was anything.
@@ -156,52 +154,52 @@ class Cassette:
             CassetteDamaged: The file as a whole cannot be trusted.
         """
         with self._scanning:
-            before = self._index.end
-            self._is_scanned = False
-            self._read()
-            return self._index.end != before
+            before = None if self._view is None else self._view.extent
+            view = self._scan()
+            return view is not None and view.extent != before
 
     def spots(self, key: bytes) -> list[Spot]:
-        """Return where the recordings of a key claim to be, the last line first; torn lines are left out."""
-        if not self._is_scanned:
-            self._read()
-        index, reader = self._index, self._reader
-        gens, samples, states = index.gens, index.samples, index.states
-        return [
-            Spot(gens[entry], samples[entry], entry, index, reader, self)
-            for entry in index.entries(key)
-            if states[entry] != State.TORN
-        ]
+        """Return where recordings of a key claim to be, the last line first; torn lines are left out."""
+        view = self._view if self._is_scanned else self._read()
+        if view is None:
+            return []
+        index = view.index
+        found = []
+        for entry in index.entries(key):
+            # After a merge, the note of a torn line may stand behind another one.
+            if index.states[entry] < State.NOTED or view.is_good(entry):
+                sample, gen = index.sample_and_gen(entry)
+                found.append(Spot(gen, sample, entry, view, self))
+        return found
 
     def load(self, spot: Spot, key: bytes) -> Recording | None:
         """Return the recording at a spot, or ``None`` where its line is damaged.
 
         Raises:
-            CassetteChanged: The file was cut or replaced, and the line is gone.
+            CassetteChanged: The file was cut or changed in place, and the line is gone.
         """
-        index, entry = spot.index, spot.entry
-        number = index.numbers[entry]
-        line = self._read_line(spot.reader, index.offsets[entry], index.lengths[entry])
-        state = index.states[entry]
-        if state == State.UNCHECKED:
-            state = index.states[entry] = State.INTACT if is_intact(line) else State.DAMAGED
-            if state == State.DAMAGED:
-                index.damage.append(Damage(number, _seal_reason(line)))
-        if state != State.INTACT:
+        view, entry = spot.view, spot.entry
+        line = view.line(entry)
+        if not view.is_good(entry, line):
             return None
-        if line.find(key.hex().encode(), 0, 200) == -1 and read_head(line) is None:
+        number = view.index.numbers[entry]
+        if not is_line_of(line, key):
             raise CassetteChanged("the line changed under an open cassette; open it again", self.path, number)
         return Recording(line, self.path, number, Head(key, spot.sample, spot.gen, KEY_VERSION))
 
     def newest_first(self) -> Iterator[Recording]:
         """Yield every recording that can be read, the last line first."""
-        self._read()
-        index, reader = self._index, self._reader
-        for entry in range(len(index.offsets) - 1, -1, -1):
-            line = self._read_line(reader, index.offsets[entry], index.lengths[entry])
-            head = read_head(line) if index.states[entry] != State.TORN and is_intact(line) else None
+        view = self._read()
+        if view is None:
+            return
+        for entry in range(len(view.index.states) - 1, -1, -1):
+            try:
+                line = view.line(entry)
+                head = read_head(line) if view.is_good(entry, line) else None
+            except CassetteError:
+                continue  # The line is gone; what remains can still be read.
             if head is not None:
-                yield Recording(line, self.path, index.numbers[entry], head)
+                yield Recording(line, self.path, view.index.numbers[entry], head)
 
     # -- what was recorded anew --------------------------------------------------------------------
 
@@ -219,79 +217,40 @@ class Cassette:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _read(self) -> None:
-        """Bring the index up to the end of the file, once until :meth:`refresh`."""
-        if self._is_scanned:
-            return
-        with self._scanning:
-            if self._reader == -1:
-                self._reader = self._open(_READ)
-            if self._reader != -1:
-                self._scan(self._reader)
-            self._is_scanned = True
+    def _read(self) -> View | None:
+        """Return the file as far as it was read, or ``None`` where there is none; read it the first time."""
+        if not self._is_scanned:
+            with self._scanning:
+                return self._scan()
+        return self._view
 
-    def _open(self, flags: int) -> int:
+    def _scan(self) -> View | None:
+        """Read the file up to its end. The caller holds the lock."""
+        view = self._view
+        if view is None:
+            file = open_file(self._real, self.path)
+            view = None if file is None else View(self.path, file)
+        elif not view.is_usable:
+            view = View(self.path, view.file)
+        self._view = view
         try:
-            descriptor = os.open(self._real, flags, 0o666)
-        except FileNotFoundError:
-            return -1
-        except OSError as error:
-            raise CassetteError(f"the cassette cannot be opened: {error.strerror}", self.path) from error
-        self._descriptors.append(descriptor)
-        return descriptor
+            is_news = view is not None and view.scan()
+            if view is not None and self.strict and (is_news or not self._is_scanned):
+                self._raise_damage(view.check())
+        except CassetteError:
+            self._is_scanned = False  # Said again at the next use.
+            raise
+        self._is_scanned = True
+        return view
 
-    def _scan(self, descriptor: int) -> None:
-        size = os.fstat(descriptor).st_size
-        index, chunk = self._index, _CHUNK
-        while index.end < size:
-            data = read_at(descriptor, chunk, index.end)
-            cut = data.rfind(b"\n") + 1
-            if cut:
-                index.feed(data[:cut] if cut < len(data) else data)
-                chunk = _CHUNK
-            elif len(data) < chunk:
-                break  # A tail without its newline: still being written, or torn.
-            elif len(data) > MAX_LINE:
-                self._skip_long_line(descriptor, size)
-            else:
-                chunk *= 4
-        if self.strict:
-            self._check_all()
-
-    def _skip_long_line(self, descriptor: int, size: int) -> None:
-        length = 0
-        while self._index.end + length < size:
-            data = read_at(descriptor, _CHUNK, self._index.end + length)
-            stop = data.find(b"\n")
-            length += len(data) if stop == -1 else stop + 1
-            if stop != -1:
-                break
-        self._index.skip(length, f"longer than {MAX_LINE // 1024 // 1024} MiB")
-
-    def _check_all(self) -> None:
-        index = self._index
-        for entry, state in enumerate(index.states):
-            if state == State.UNCHECKED:
-                line = self._read_line(self._reader, index.offsets[entry], index.lengths[entry])
-                index.states[entry] = State.INTACT if is_intact(line) else State.DAMAGED
-                if index.states[entry] == State.DAMAGED:
-                    index.damage.append(Damage(index.numbers[entry], _seal_reason(line)))
-        if index.damage:
-            first = min(index.damage)
-            raise CassetteDamaged(f"{first.reason}; {len(index.damage)} damaged lines in all", self.path, first.number)
-
-    def _read_line(self, reader: int, offset: int, length: int) -> bytes:
-        try:
-            if os.name == "nt":  # pragma: no cover - there is no pread, and the position is shared
-                with self._scanning:
-                    line = read_at(reader, length, offset)
-            else:
-                line = read_at(reader, length, offset)
-        except OSError as error:
-            raise CassetteError(f"the cassette cannot be read: {error.strerror}", self.path) from error
-        if len(line) < length:
-            raise CassetteChanged("the file was cut under an open cassette; restore it, or open it again", self.path)
-        return line
+    def _raise_damage(self, found: list[Damage]) -> None:
+        if found:
+            first = found[0]
+            raise CassetteDamaged(
+                f"{first.reason}; strict=True accepts no such line, and there are {len(found)} of them",
+                self.path,
+                first.number,
+            )
 
     # -- appending ---------------------------------------------------------------------------------
 
@@ -303,14 +262,14 @@ class Cassette:
         """
         folder = os.path.dirname(self._real)
         try:
-            os.makedirs(folder, exist_ok=True)
+            _make_folder(folder)
         except OSError as error:
-            raise CassetteReadOnly(f"the folder of the cassette cannot be made: {error.strerror}", self.path) from error
-        where = self._real if os.path.exists(self._real) else folder
-        if not os.access(where, os.W_OK):
             raise CassetteReadOnly(
-                f"the {'file' if where == self._real else 'folder'} cannot be written, so nothing can be recorded", self.path
-            )
+                f"the folder of the cassette cannot be made: {error.strerror}", self.path
+            ) from error
+        name, where = ("file", self._real) if os.path.exists(self._real) else ("folder", folder)
+        if not os.access(where, os.W_OK):
+            raise CassetteReadOnly(f"the {name} cannot be written, so nothing can be recorded", self.path)
 
     def append(self, new: NewRecording, *, supersede: bool = False, gen_floor: int = 0) -> Appended:
         """Store a recording, unless another has stored one of its key and sample by now.
@@ -329,152 +288,137 @@ class Cassette:
         _ = new.body  # Rendered before the lock is taken: others wait for it.
         with self._appending:
             while True:
-                descriptor = self._writable()
-                with exclusive(descriptor):
-                    if self._is_current(descriptor):
-                        return self._append_locked(descriptor, new, supersede, gen_floor)
+                writer = self._open_writer()
+                with writer.exclusive():
+                    appended = self._append_locked(writer, new, supersede, gen_floor)
+                if appended is not None:
+                    return appended
                 self._forget_files()
 
-    def _append_locked(self, descriptor: int, new: NewRecording, supersede: bool, gen_floor: int) -> Appended:
-        with self._scanning:
-            self._scan(descriptor)
-            self._is_scanned = True
-            repair = self._repair(descriptor)
-            if repair == b"\n":
-                # The tail is a whole recording, and may be the very one that is to be stored.
-                self._write(descriptor, repair)
-                self._scan(descriptor)
-                repair = b""
-            spots = self.spots(new.key)
-            newest = max([gen_floor, *(spot.gen for spot in spots)])
-            if not supersede:
-                for spot in spots:
-                    if (spot.gen, spot.sample) == (newest, new.sample) and (there := self.load(spot, new.key)) is not None:
-                        return Appended(there, False)
-            line = new.line(newest + (1 if supersede else 0), KEY_VERSION)
-            if len(line) > MAX_LINE:
-                raise CassetteError(
-                    f"the recording has {len(line):,} bytes and a line holds at most {MAX_LINE:,}; "
-                    "let such calls pass with passthrough=",
-                    self.path,
-                )
-            self._write(descriptor, repair + line + b"\n")
-            self._scan(descriptor)
-            stored = self.spots(new.key)[0]
-            stored.index.states[stored.entry] = State.INTACT
-            head = Head(new.key, stored.sample, stored.gen, KEY_VERSION)
-            return Appended(Recording(line, self.path, stored.line, head), True)
-
-    def _writable(self) -> int:
-        """Return the descriptor to append with; a forked process opens its own, with a lock of its own."""
-        if self._writer != -1 and self._writer_pid != os.getpid():
-            self._writer = self._reader = -1  # The parent's; closing them here is left to the end of the process.
-        if self._writer == -1:
+    def _open_writer(self) -> OpenFile:
+        """Return the file to append to; a forked process opens its own, with a lock of its own."""
+        if self._writer is None or self._writer.pid != os.getpid():
             self.check_writable()
-            is_new = not os.path.exists(self._real)
             try:
-                self._writer = self._open(_WRITE)
+                self._writer = open_file(self._real, self.path, appends=True)
             except CassetteError as error:
-                raise CassetteReadOnly(error.message + ", so nothing can be recorded", self.path) from error.__cause__
-            if self._writer == -1:
-                raise CassetteReadOnly("the folder of the cassette is gone, so nothing can be recorded", self.path)
-            self._writer_pid = os.getpid()
-            if is_new and self.fsync:
-                _sync_folder(os.path.dirname(self._real))
-        if self._reader == -1:
-            self._reader = self._writer
+                raise CassetteReadOnly(
+                    f"{error.message}, so nothing can be recorded", self.path
+                ) from error.__cause__
+            if self._writer is None:
+                raise CassetteReadOnly(
+                    "the folder of the cassette is gone, so nothing can be recorded", self.path
+                )
         return self._writer
 
-    def _is_current(self, descriptor: int) -> bool:
-        """Tell whether the path still names this file: a write to a file that was replaced would be lost."""
-        opened = os.fstat(descriptor)
+    def _append_locked(
+        self, writer: OpenFile, new: NewRecording, supersede: bool, gen_floor: int
+    ) -> Appended | None:
+        """Append, or return ``None`` where the path names another file by now."""
+        with self._scanning:
+            view = self._scan_current(writer)
+            if view is None:
+                return None
+            spots = self.spots(new.key)
+            gen = max([gen_floor, *(spot.gen for spot in spots)])
+            if supersede:
+                gen += 1
+            else:
+                there = self._first_good(new.key, [spot for spot in spots if spot[:2] == (gen, new.sample)])
+                if there is not None:
+                    return Appended(there, False)
+            end, tail = view.index.end, view.tail()
+        line = self._line(new, gen)
+        data = _repair(view, len(tail)) + line + b"\n"
+        # Readers are not kept waiting meanwhile.
+        writer.append(data, fsync=self.fsync)
+        if end == 0 and self.fsync:
+            sync_folder(os.path.dirname(self._real))
+        with self._scanning:
+            if view.index.end == end:  # Unless another thread has read it by now.
+                view.index.feed(tail + data, len(tail) + len(data))
+            entry = view.index.entries(new.key)[0]
+            view.index.confirm(entry)
+        head = Head(new.key, new.sample, gen, KEY_VERSION)
+        return Appended(Recording(line, self.path, view.index.numbers[entry], head), True)
+
+    def _scan_current(self, writer: OpenFile) -> View | None:
+        """Read what others appended, or return ``None`` where the path names another file by now.
+
+        A write to a file that was replaced, such as by a git checkout, would be lost without a word.
+        """
         try:
             named = os.stat(self._real)
-        except FileNotFoundError:
-            return False
-        same_reader = self._reader == descriptor or os.path.samestat(os.fstat(self._reader), opened)
-        return os.path.samestat(opened, named) and same_reader and opened.st_size >= self._index.end
+        except OSError:
+            return None
+        opened = writer.status()
+        if not os.path.samestat(opened, named):
+            return None
+        known = self._view
+        if known is not None:
+            is_other = not os.path.samestat(known.file.status(), opened)
+            if is_other or opened.st_size < known.index.end:
+                return None
+        return self._scan()
+
+    def _first_good(self, key: bytes, spots: list[Spot]) -> Recording | None:
+        return next(filter(None, (self.load(spot, key) for spot in spots)), None)
+
+    def _line(self, new: NewRecording, gen: int) -> bytes:
+        if max(gen, new.sample) > MAX_NUMBER:
+            raise CassetteError(f"a generation or sample is higher than {MAX_NUMBER:,}", self.path)
+        line = new.line(gen, KEY_VERSION)
+        if len(line) > MAX_LINE:
+            raise CassetteError(
+                f"the recording has {len(line):,} bytes and a line holds at most {MAX_LINE:,}; "
+                "let such calls pass with passthrough=",
+                self.path,
+            )
+        return line
 
     def _forget_files(self) -> None:
         """Start again with what the path names now."""
         with self._scanning:
-            self._index = Index(self.path)
-            self._reader = self._writer = -1
+            self._view = self._writer = None
             self._is_scanned = False
-
-    def _repair(self, descriptor: int) -> bytes:
-        """Return what must stand before the next line, so that a torn tail stays a line of its own."""
-        start, size = self._index.end, os.fstat(descriptor).st_size
-        if size == start:
-            return b""
-        tail = read_at(descriptor, min(size - start, MAX_LINE + 1), start)
-        if is_intact(tail) and read_head(tail) is not None:
-            return b"\n"  # Only its newline is missing.
-        return b"\n" + tear_note(start, size - start) + b"\n"
-
-    def _write(self, descriptor: int, data: bytes) -> None:
-        """Append with one write, or leave the file as it was."""
-        size = os.fstat(descriptor).st_size
-        try:
-            written = os.write(descriptor, data)
-            if written < len(data):
-                # A full disk writes what fits and says why only at the next call.
-                os.ftruncate(descriptor, size)
-                written = os.write(descriptor, data)
-            if written < len(data):
-                raise OSError(errno.ENOSPC, "only part of the line could be written")
-            if self.fsync:
-                _sync(descriptor)
-        except OSError as error:
-            _truncate_quietly(descriptor, size)
-            raise CassetteError(f"the recording could not be written: {error.strerror}", self.path) from error
 
     def close(self) -> None:
         """Close the file; the next use opens it again. Closing twice does nothing."""
-        with self._appending, self._scanning:
-            _close_all(self._descriptors)
+        with self._appending:
             self._forget_files()
 
 
-def _close_all(descriptors: list[int]) -> None:
-    while descriptors:
-        try:
-            os.close(descriptors.pop())
-        except OSError:
-            pass
-
-
-def _sync(descriptor: int) -> None:
-    getattr(os, "fdatasync", os.fsync)(descriptor)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a new file's name durable, where the platform lets a folder be opened."""
+def _resolve(path: object) -> tuple[str, str]:
+    """Return a path as text, and the file that it names with links resolved."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
+        text = os.fspath(path)  # type: ignore[call-overload]  # whatever it is: that is what is found out
+        if isinstance(text, str) and text:
+            return text, os.path.realpath(text)
+    except (OSError, TypeError, ValueError):  # ValueError: a NUL, or what the file system cannot encode.
         pass
-    finally:
-        os.close(descriptor)
+    raise CassetteError(
+        f"{path!r} is not the path of a cassette file; write it like 'tests/cassettes/chat.jsonl'"
+    )
 
 
-def _truncate_quietly(descriptor: int, size: int) -> None:
-    try:
-        os.ftruncate(descriptor, size)
-    except OSError:
-        pass  # The line stays torn: the next append says so with a note.
+def _make_folder(folder: str) -> None:
+    """Make a folder and those above it, with durable names."""
+    if os.path.isdir(folder):
+        return
+    if os.path.exists(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory")
+    above = os.path.dirname(folder)
+    if above != folder:
+        _make_folder(above)
+    os.makedirs(folder, exist_ok=True)
+    sync_folder(above)
 
 
-def _seal_reason(line: bytes) -> str:
-    try:
-        whole = read_head(line) is not None and line.endswith(b"}")
-    except CassetteError:
-        whole = False
-    return "edited by hand, or damaged" if whole else "damaged"
+def _repair(view: View, tail: int) -> bytes:
+    """Return what must stand before the next line, so that an unfinished one stays a line of its own."""
+    if not tail:
+        return b""
+    return b"\n" if view.index.has_whole_tail else b"\n" + tear_note(view.index.end, tail) + b"\n"
 
 
 _ALL: weakref.WeakSet[Cassette] = weakref.WeakSet()
@@ -484,11 +428,14 @@ def _after_fork() -> None:
     """Give a forked child locks of its own: another thread may have held them at the fork."""
     for cassette in _ALL:
         cassette._scanning, cassette._appending = threading.RLock(), threading.Lock()
+        if cassette._writer is not None:
+            # It shares its lock with the parent's, and would keep it locked after the parent's death.
+            cassette._writer.close()
     global _OPEN_LOCK
     _OPEN_LOCK = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch  # there is no fork on Windows
     os.register_at_fork(after_in_child=_after_fork)
 
 
@@ -502,11 +449,11 @@ def open_cassette(cassette: str | os.PathLike[str] | Cassette) -> Cassette:
     """Return the cassette of a path; transports on one path share one index.
 
     Raises:
-        CassetteError: The path is a folder.
+        CassetteError: The path is a folder, or no path at all.
     """
     if isinstance(cassette, Cassette):
         return cassette
-    real = os.path.realpath(os.fspath(cassette))
+    _, real = _resolve(cassette)
     with _OPEN_LOCK:
         found = _OPEN.get(real)
         if found is None:

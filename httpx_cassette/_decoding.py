@@ -7,6 +7,7 @@ is recognised in time.
 
 from __future__ import annotations
 
+import importlib
 import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -23,6 +24,10 @@ class BodyTooLarge(Exception):
 class Decoder(Protocol):
     """Undoes a content encoding piece by piece."""
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the encoding's own end has come."""
+
     def feed(self, chunk: bytes) -> bytes:
         """Return what the chunk says.
 
@@ -33,6 +38,8 @@ class Decoder(Protocol):
 
 
 class _Identity:
+    is_finished = True
+
     def feed(self, chunk: bytes) -> bytes:
         return chunk
 
@@ -43,6 +50,10 @@ class _Zlib:
     def __init__(self, window: int) -> None:
         self._inflate = zlib.decompressobj(window)
         self._may_be_raw = window == zlib.MAX_WBITS
+
+    @property
+    def is_finished(self) -> bool:
+        return self._inflate.eof
 
     def feed(self, chunk: bytes) -> bytes:
         try:
@@ -59,26 +70,69 @@ class _Zlib:
         return data
 
 
-class _Library:
-    """Brotli and Zstandard, with the library that the client decodes with."""
+class _Brotli:
+    """Brotli, with the library that the client decodes with."""
 
-    def __init__(self, decompress: Callable[[bytes], bytes], fault: type[Exception]) -> None:
-        self._decompress = decompress
+    def __init__(self, brotli: Any) -> None:
+        self._engine = brotli.Decompressor()
+        self._fault = brotli.error
+
+    @property
+    def is_finished(self) -> bool:
+        return bool(self._engine.is_finished())
+
+    def feed(self, chunk: bytes) -> bytes:
+        try:
+            data = self._decompress(chunk)
+        except self._fault as error:
+            raise ValueError(f"not what its content-encoding says: {error}") from error
+        if len(data) > MAX_BODY:
+            raise BodyTooLarge
+        return data
+
+    def _decompress(self, chunk: bytes) -> bytes:
+        if hasattr(self._engine, "can_accept_more_data"):
+            # Since Brotli 1.2; before, one call gave back whatever its bytes had grown to.
+            data: bytes = self._engine.process(chunk, output_buffer_limit=MAX_BODY + 1)
+        else:
+            data = self._engine.process(chunk)
+        return data
+
+
+class _Zstandard:
+    """Zstandard, in frames one behind the other."""
+
+    def __init__(self, begin: Callable[[], Any], fault: type[Exception]) -> None:
+        self._begin = begin
+        self._frame = begin()
         self._fault = fault
+
+    @property
+    def is_finished(self) -> bool:
+        return bool(self._frame.eof)
 
     def feed(self, chunk: bytes) -> bytes:
         pieces, size = [], 0
-        # Small bites: these libraries have no limit on what one call gives back.
+        # Small bites: there is no limit on what one call gives back, and a block of four bytes says 128 KiB.
         for start in range(0, len(chunk), _BITE):
-            try:
-                piece = self._decompress(chunk[start : start + _BITE])
-            except self._fault as error:
-                raise ValueError(f"not what its content-encoding says: {error}") from error
-            pieces.append(piece)
-            size += len(piece)
-            if size > MAX_BODY:
-                raise BodyTooLarge
+            rest = chunk[start : start + _BITE]
+            while rest:
+                piece, rest = self._decompress(rest)
+                pieces.append(piece)
+                size += len(piece)
+                if size > MAX_BODY:
+                    raise BodyTooLarge
         return b"".join(pieces)
+
+    def _decompress(self, data: bytes) -> tuple[bytes, bytes]:
+        """Return what the data say, and what of them belongs to the next frame."""
+        if self._frame.eof:
+            self._frame = self._begin()
+        try:
+            piece: bytes = self._frame.decompress(data)
+        except self._fault as error:
+            raise ValueError(f"not what its content-encoding says: {error}") from error
+        return piece, self._frame.unused_data if self._frame.eof else b""
 
 
 _BITE = 1024
@@ -89,6 +143,10 @@ class _Several:
 
     def __init__(self, decoders: list[Decoder]) -> None:
         self._decoders = decoders
+
+    @property
+    def is_finished(self) -> bool:
+        return all(decoder.is_finished for decoder in self._decoders)
 
     def feed(self, chunk: bytes) -> bytes:
         for decoder in self._decoders:
@@ -123,26 +181,23 @@ def _decoder(name: str) -> Decoder | None:
 
 def _brotli() -> Decoder | None:
     # The client asked for it only where one of these is installed, and decodes with it.
-    brotli: Any
-    try:
-        import brotli
-    except ImportError:
-        try:
-            import brotlicffi as brotli
-        except ImportError:
-            return None
-    engine = brotli.Decompressor()
-    return _Library(getattr(engine, "decompress", None) or engine.process, brotli.error)
+    module = _first_installed("brotli", "brotlicffi")
+    return None if module is None else _Brotli(module)
 
 
 def _zstandard() -> Decoder | None:
-    zstandard: Any
-    try:
-        import zstandard
-    except ImportError:
+    # httpx decodes with the first of these, httpx2 with the others.
+    module = _first_installed("zstandard", "compression.zstd", "backports.zstd")
+    if module is None:
+        return None
+    begin = getattr(module.ZstdDecompressor(), "decompressobj", None) or module.ZstdDecompressor
+    return _Zstandard(begin, module.ZstdError)
+
+
+def _first_installed(*names: str) -> Any:
+    for name in names:
         try:
-            from compression import zstd
+            return importlib.import_module(name)
         except ImportError:
-            return None
-        return _Library(zstd.ZstdDecompressor().decompress, zstd.ZstdError)
-    return _Library(zstandard.ZstdDecompressor().decompressobj().decompress, zstandard.ZstdError)
+            continue
+    return None

@@ -49,6 +49,8 @@ class ExitGuard:
         has_missed: Whether a call was stopped in this process.
         ledger: The file in which child processes left theirs; only its owner has one, and deletes it.
         stands_down: Whether somebody else turns the ledger into an exit status.
+        unseen: Reports, by kind and key, that are written at the end, as they went to something else than
+            the stderr of the process: pytest captures them, and drops those of a test that passes.
     """
 
     __slots__ = (
@@ -64,6 +66,7 @@ class ExitGuard:
         "pid",
         "previous",
         "stands_down",
+        "unseen",
     )
 
     def __init__(self, previous: object = None) -> None:
@@ -71,6 +74,7 @@ class ExitGuard:
         self.has_missed = False
         self.ledger: str | None = None
         self.stands_down = False
+        self.unseen: dict[tuple[str, str], str] = {}
         # The guard of another copy of this module (a test that imports it anew): it ends with this one.
         self.previous = previous
         self._system = sys.__dict__
@@ -96,6 +100,10 @@ class ExitGuard:
         if children:
             noun = "miss" if children == 1 else "misses"
             self._say(f"httpx_cassette: child processes had {children} {noun}, so the exit status is 2\n")
+        if self.unseen:
+            self._say("httpx_cassette: the exit status is 2; reported while stderr was redirected:\n")
+        for report in self.unseen.values():
+            self._say(f"{report}\n")
         self._say("", "stdout")
         self._say("", "stderr")
         self._end(self._status)
@@ -144,11 +152,13 @@ def guard() -> ExitGuard:
 
 
 def install_hooks() -> None:
-    """Wrap ``sys.excepthook`` and ``threading.excepthook``, so that a printed report is not repeated.
+    """Wrap the hooks that print tracebacks, so that a printed report is not repeated.
 
+    They are ``sys.excepthook``, ``sys.unraisablehook`` and ``threading.excepthook``.
     A hook that is not the interpreter's own is called with what it would have been called with.
     """
-    hook, thread_hook = sys.excepthook, threading.excepthook
+    hook, unraisable_hook, thread_hook = sys.excepthook, sys.unraisablehook, threading.excepthook
+    is_finalizing = sys.is_finalizing
 
     def in_main(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt) and (own := existing_guard()):
@@ -157,11 +167,19 @@ def install_hooks() -> None:
         with _shortened(value, hook is sys.__excepthook__):
             hook(kind, value, trace)
 
+    def in_finaliser(args: sys.UnraisableHookArgs) -> None:
+        if is_finalizing():  # the names of this module may be gone
+            unraisable_hook(args)
+            return
+        with _shortened(args.exc_value, unraisable_hook is sys.__unraisablehook__):
+            unraisable_hook(args)
+
     def in_thread(args: threading.ExceptHookArgs) -> None:
         with _shortened(args.exc_value, thread_hook is threading.__excepthook__):
             thread_hook(args)
 
     sys.excepthook = in_main
+    sys.unraisablehook = in_finaliser
     threading.excepthook = in_thread
 
 

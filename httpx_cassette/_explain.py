@@ -1,18 +1,21 @@
-"""How the key of a call comes about: what was hashed, and what each rule changed."""
+"""How the key of a call comes about: what was hashed, and what each rule changed.
+
+An explanation is made of the redacted request: where something was redacted it says so, never what.
+"""
 
 from __future__ import annotations
 
 import copy
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-import orjson
-
 from ._call import Call, Json
-from ._canonical import canonical_bytes, digest_long_strings
-from ._difference import Missing, differences
-from ._excerpt import show_value
+from ._canonical import canonical_bytes, digest_long_strings, is_digest
+from ._difference import Change, Missing, differences
+from ._excerpt import cut, show_value
 from ._fingerprint import KEY_VERSION, RULES, Draft, assemble_document, hash_document
-from ._request import read_call, stored_request
+from ._request import Reading, read_call, stored_request
 from ._settings import Settings
 from .dialects import recognise
 
@@ -53,10 +56,12 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"fingerprint  {self.fingerprint} (key version {KEY_VERSION}, dialect {self.dialect})"]
         for effect in self.rules:
-            lines.append(f"  {effect.rule:<10} {'nothing changed' if not effect.changes else effect.changes[0]}")
-            lines += [f"  {'':<10} {change}" for change in effect.changes[1:]]
-        shown = orjson.dumps(self.key_document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS, default=str)
-        return "\n".join([*lines, "key document", shown.decode()])
+            first, *more = effect.changes or ("nothing changed",)
+            lines.append(f"  {effect.rule:<10} {first}")
+            lines += [f"  {'':<10} {change}" for change in more]
+        # The standard library, because it takes any integer; escapes, because a terminal takes no surrogate.
+        shown = json.dumps(self.key_document, indent=2, sort_keys=True)
+        return "\n".join([*lines, "key document", shown])
 
 
 def explain(call: Call, settings: Settings) -> Explanation:
@@ -71,30 +76,66 @@ def explain(call: Call, settings: Settings) -> Explanation:
     """
     reading = read_call(call, settings.redaction)
     dialect = recognise(reading.target.path, reading.body if reading.kind == "json" else None)
-    sent = copy.deepcopy(reading.body)
-    policy = settings.policy
+    sent, policy = copy.deepcopy(reading.body), settings.policy
     request, _ = stored_request(reading, settings.redaction, dialect.media, policy.key_headers)
-    effects = [_effect("redact", {reading.kind: sent}, {reading.kind: request.get(reading.kind)})] if reading.kind else []
     draft = Draft(request, dialect, policy, reading.target.host)
+    effects = _effects_of_storing(sent, request, reading)
     for name, rule in RULES:
         before = copy.deepcopy(draft.request)
         rule(draft)
-        effects.append(_effect(name, before, draft.request))
+        effects.append(RuleEffect(name, tuple(_lines(differences(before, draft.request)))))
     document = assemble_document(draft, settings.prompt_files.digests())
     digested = digest_long_strings(copy.deepcopy(document))
-    effects.append(_effect("digest", document, digested))
     assert isinstance(digested, dict)
-    canonical = canonical_bytes(digested)
-    digest = hash_document(copy.deepcopy(digested))
-    return Explanation(digest.hex(), dialect.name, digested, canonical, tuple(effects))
+    effects.append(RuleEffect("digest", tuple(_lines(differences(document, digested)))))
+    headers = differences(request.get("headers", {}), document.get("headers", {}))
+    effects[:0] = [
+        RuleEffect("url", _url_lines(reading, document)),
+        RuleEffect("headers", tuple(_lines(headers))),
+    ]
+    return Explanation(
+        fingerprint=hash_document(copy.deepcopy(digested)).hex(),
+        dialect=dialect.name,
+        key_document=digested,
+        canonical=canonical_bytes(digested),
+        rules=tuple(effects),
+    )
 
 
-def _effect(rule: str, before: Json, after: Json) -> RuleEffect:
-    lines = []
-    for change in differences(before, after):
-        path = change.path.removeprefix("json.")
+def _url_lines(reading: Reading, document: dict[str, Json]) -> tuple[str, ...]:
+    # The URL as sent is not shown: it may hold a password.
+    if document["url"] == reading.call.url:
+        return ()
+    return (f"{show_value(reading.target.stored)} -> {show_value(document['url'])}",)
+
+
+def _effects_of_storing(sent: Json, request: dict[str, Json], reading: Reading) -> list[RuleEffect]:
+    """Return what was redacted, and which media became digests; of what was there before, nothing."""
+    changes = differences({reading.kind: sent}, {reading.kind: request.get(reading.kind)})
+    redacted: list[str] = []
+    media: list[str] = []
+    removed = 0
+    for change in changes:
         if isinstance(change.new, Missing):
-            lines.append(f"{path} left out: {show_value(change.old)}")
+            removed += reading.kind == "form"  # A member of JSON is there again, under its redacted name.
         else:
-            lines.append(f"{path} {'added' if isinstance(change.old, Missing) else show_value(change.old)} -> {show_value(change.new)}")
-    return RuleEffect(rule, tuple(lines))
+            line = f"{_path(change)} is now {show_value(change.new)}"
+            (media if is_digest(change.new) else redacted).append(line)
+    if removed:
+        redacted.append(f"{removed} fields left out, whose names say that they are secret")
+    return [RuleEffect("redact", tuple(redacted)), RuleEffect("media", tuple(media))]
+
+
+def _lines(changes: Iterable[Change]) -> Iterable[str]:
+    for change in changes:
+        old, new = change.old, change.new
+        if isinstance(new, Missing):
+            yield f"{_path(change)} left out: {show_value(old)}"
+        elif isinstance(old, Missing):
+            yield f"{_path(change)} added: {show_value(new)}"
+        else:
+            yield f"{_path(change)} {show_value(old)} -> {show_value(new)}"
+
+
+def _path(change: Change) -> str:
+    return cut(change.path.removeprefix("body.").removeprefix("json."), 160)

@@ -28,7 +28,9 @@ class Owner(NamedTuple):
     task: int
 
 
-_LOCK = threading.Lock()
+# Re-entrant: a stream that nobody holds any more lands its flight from a finaliser, which runs in any thread
+# at any point, also in one that holds this lock.
+_LOCK = threading.RLock()
 _FLIGHTS: dict[object, Flight] = {}
 _WAITING: dict[Owner, Flight] = {}
 
@@ -47,7 +49,7 @@ class Flight:
         self.name = name
         self.owner = owner
         self.is_over = False
-        self._waiters: list[Callable[[], object]] = []
+        self._waiters: dict[Owner, Callable[[], object]] = {}
 
     def land(self) -> None:
         """Say that the answer is stored, or never will be; wakes all who wait. Landing twice does nothing."""
@@ -57,28 +59,35 @@ class Flight:
             self.is_over = True
             if _FLIGHTS.get(self.name) is self:
                 del _FLIGHTS[self.name]
-            waiters, self._waiters = self._waiters, []
-        for wake in waiters:
-            wake()
+            waiters, self._waiters = self._waiters, {}
+        for wake in waiters.values():
+            try:
+                wake()
+            except RuntimeError:
+                pass  # Its event loop is closed: nobody waits there any more, but the next one does.
 
     def wait(self, owner: Owner, wake: Callable[[], object]) -> None:
-        """Have ``wake`` called once the flight is over; at once if it is.
+        """Have ``wake`` called once the flight is over; at once if it is, or if waiting would never end.
 
         Args:
             owner: Who waits.
-            wake: Called from any thread.
+            wake: Called once, from any thread.
         """
         with _LOCK:
-            if not self.is_over:
+            # Asked again: whoever makes the call may have begun to wait for this owner since it joined.
+            if not _would_wait_for_itself(self, owner):
                 _WAITING[owner] = self
-                self._waiters.append(wake)
-                return
+                self._waiters[owner] = wake
+                # Asked last: a finaliser may land it between any two of these lines.
+                if not self.is_over or self._waiters.pop(owner, None) is None:
+                    return
         wake()
 
     def stop_waiting(self, owner: Owner) -> None:
         """Say that nobody of this name waits any more."""
         with _LOCK:
             _WAITING.pop(owner, None)
+            self._waiters.pop(owner, None)
 
 
 def join(name: object, owner: Owner) -> tuple[Flight, bool]:
@@ -101,21 +110,39 @@ def join(name: object, owner: Owner) -> tuple[Flight, bool]:
 
 
 def _would_wait_for_itself(flight: Flight, owner: Owner) -> bool:
-    seen: set[int] = set()
-    current: Flight | None = flight
-    while current is not None and id(current) not in seen:
-        holder = current.owner
-        if holder.thread == owner.thread and (holder.task == owner.task or 0 in (holder.task, owner.task)):
+    """Tell whether the flight cannot land before the owner goes on, round whatever corners."""
+    seen: set[Owner] = set()
+    flights = [flight]
+    while flights:
+        holder = flights.pop().owner
+        if _stops(holder, owner):
             return True
-        seen.add(id(current))
-        current = _WAITING.get(holder)
+        if holder not in seen:
+            seen.add(holder)
+            # One that waits for a flight that is over goes on, though it has not said so yet.
+            flights += [
+                awaited
+                for waiter, awaited in list(_WAITING.items())
+                if not awaited.is_over and _stops(waiter, holder)
+            ]
     return False
+
+
+def _stops(one: Owner, other: Owner) -> bool:
+    """Tell whether one that waits keeps the other from going on.
+
+    A synchronous call that waits holds up every task of its thread, and where a synchronous call started the
+    event loop, it goes on only when the tasks are done.
+    """
+    return one.thread == other.thread and (one.task == other.task or 0 in (one.task, other.task))
 
 
 def _after_fork() -> None:
     """Forget the calls of the parent: nobody here will ever land them."""
     global _LOCK
-    _LOCK = threading.Lock()
+    _LOCK = threading.RLock()
+    for flight in _FLIGHTS.values():
+        flight._waiters.clear()
     _FLIGHTS.clear()
     _WAITING.clear()
 

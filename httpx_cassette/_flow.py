@@ -15,27 +15,20 @@ import os
 import threading
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from . import _ledger
 from ._answer import Forwarded, Replayed, Served, replay
 from ._call import Call, Json
-from ._errors import (
-    CallLimitReached,
-    CassetteError,
-    CassetteMiss,
-    CassetteStop,
-    CassetteUnusable,
-    SystemPromptMissing,
-)
+from ._cassette import Appended
+from ._errors import CassetteError, CassetteStop, CassetteUnusable, SystemPromptMissing
 from ._fingerprint import Draft, Key, hash_document, key_document
 from ._flight import Flight, Owner, join
 from ._mode import Mode
 from ._recording import NewRecording, Recording
 from ._redact import Gate
-from ._request import Reading, Target, read_call, stored_request
-from ._search import find_miss
+from ._request import Reading, Target, read_call, read_target, stored_request
+from ._search import INCOMPARABLE, find_miss
+from ._session import Session, Stats, stop
 from ._settings import Settings
 from ._sink import Fate, LiveHead, Order, Sink
 from ._tripwire import Tripwire
@@ -63,109 +56,8 @@ class Wait(NamedTuple):
 Step: TypeAlias = "Forward | Wait"
 Answer: TypeAlias = "Replayed | Forwarded"
 
-
-@dataclass
-class Stats:
-    """What a transport has done; ``transport.stats`` gives it.
-
-    Args:
-        replayed: Calls answered from a cassette.
-        recorded: Real calls whose answer was stored.
-        live: Real calls in all.
-        passed: Real calls that were let through without a look at the cassette.
-        ignored: Calls answered 404 here.
-        waited: Calls answered by the real call of an identical one.
-        missed: Calls that no cassette holds.
-        unrecorded: Real calls whose answer was not stored, by reason: a status, ``abandoned``, ``truncated``,
-            ``failed`` or ``too large``.
-    """
-
-    replayed: int = 0
-    recorded: int = 0
-    live: int = 0
-    passed: int = 0
-    ignored: int = 0
-    waited: int = 0
-    missed: int = 0
-    unrecorded: dict[str, int] = field(default_factory=dict)
-
-
-class Session:
-    """The options of one transport, and what it remembers between calls.
-
-    Args:
-        settings: The options.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.stats = Stats()
-        self.lock = threading.Lock()
-        self._positions: dict[bytes, int] = {}
-        self._warned: set[str] = set()
-        self._looked_at: set[object] = set()
-
-    def next_position(self, key: bytes) -> int:
-        """Count the calls of one key: which of several answers comes next."""
-        with self.lock:
-            position = self._positions.get(key, 0)
-            self._positions[key] = position + 1
-        return position
-
-    def take_budget(self, call: Call, url: str) -> None:
-        """Count one real call.
-
-        Raises:
-            CallLimitReached: It would be one more than ``max_calls``.
-        """
-        limit = self.settings.max_calls
-        with self.lock:
-            if limit is None or self.stats.live < limit:
-                self.stats.live += 1
-                return
-        raise stop(
-            self.settings,
-            CallLimitReached(
-                f"one more real call would exceed max_calls={limit}: {call.method} {url}\n"
-                f"  to allow it: max_calls={limit + 1}, or HTTPX_CASSETTE_MAX_CALLS={limit + 1}",
-                {"limit": limit, "url": url},
-            ),
-            f"limit {limit}",
-        )
-
-    def is_first_look(self, name: object) -> bool:
-        """Tell whether something is looked at for the first time."""
-        if name in self._looked_at:
-            return False
-        self._looked_at.add(name)
-        return True
-
-    def count(self, name: str) -> None:
-        """Add one to a counter of the statistics."""
-        with self.lock:
-            setattr(self.stats, name, getattr(self.stats, name) + 1)
-
-    def count_unrecorded(self, reason: str) -> None:
-        """Count one real call whose answer was not stored."""
-        with self.lock:
-            self.stats.unrecorded[reason] = self.stats.unrecorded.get(reason, 0) + 1
-
-    def warn_once(self, key: str, message: str) -> None:
-        """Log a warning, once for each key."""
-        with self.lock:
-            if key in self._warned:
-                return
-            self._warned.add(key)
-        log.warning(message)
-
-
-def stop(settings: Settings, error: CassetteStop, key: str) -> CassetteStop:
-    """Enter an error in the ledger, so that no ``except`` can hide it; return it to be raised."""
-    on_miss = settings.on_miss
-    if callable(on_miss) and isinstance(error, CassetteMiss):
-        on_miss(error)
-    _ledger.enter(error, key=key, hooks=on_miss is not None)
-    return error
+#: Digest of every prompt file by name, read once for each call: a file may change while the call is made.
+PromptDigests: TypeAlias = "dict[str, Json] | None"
 
 
 # -- recognise, guard, key -----------------------------------------------------------------------------
@@ -179,16 +71,23 @@ def read(call: Call, settings: Settings) -> tuple[Reading, Dialect]:
 
 def key_of(reading: Reading, dialect: Dialect, settings: Settings) -> Key:
     """Return the key of a call. The reading's body is used up."""
-    draft, prompt_files = _draft(reading, dialect, settings)
+    return _key(reading, dialect, settings, _prompt_files(settings))
+
+
+def _key(reading: Reading, dialect: Dialect, settings: Settings, prompt_files: PromptDigests) -> Key:
+    draft = _draft(reading, dialect, settings)
     document = key_document(draft, prompt_files)
     return Key(hash_document(document), tuple(draft.folded))
 
 
-def _draft(reading: Reading, dialect: Dialect, settings: Settings) -> tuple[Draft, dict[str, Json] | None]:
+def _draft(reading: Reading, dialect: Dialect, settings: Settings) -> Draft:
     policy = settings.policy
     request, gates = stored_request(reading, settings.redaction, dialect.media, policy.key_headers)
-    draft = Draft(request, dialect, policy, reading.target.host, bool(gates & Gate.DOLLAR))
-    return draft, settings.prompt_files.digests() if settings.prompt_files else None
+    return Draft(request, dialect, policy, reading.target.host, bool(gates & Gate.DOLLAR))
+
+
+def _prompt_files(settings: Settings) -> PromptDigests:
+    return settings.prompt_files.digests() if settings.prompt_files else None
 
 
 def _guard(call: Call, reading: Reading, dialect: Dialect, settings: Settings) -> None:
@@ -243,29 +142,38 @@ def exchange(call: Call, session: Session, owner: Owner) -> Generator[Step, Any,
     settings = session.settings
     if settings.passthrough is not None and settings.passthrough(call):
         session.count("passed")
-        yield Forward()
-        return Forwarded(None, Served("live"))
+        return (yield from _pass(call, settings))
     if settings.ignore is not None and settings.ignore(call):
         session.count("ignored")
         return _ignored()
     if settings.mode is Mode.LIVE:
-        session.take_budget(call, call.url.partition("?")[0])
-        yield Forward()
-        return Forwarded(None, Served("live"))
+        session.take_budget(call, read_target(call.url, settings.redaction).stored)
+        return (yield from _pass(call, settings))
     reading, dialect = read(call, settings)
     _guard(call, reading, dialect, settings)
     try:
-        key = key_of(reading, dialect, settings)
+        prompt_files = _prompt_files(settings)
     except CassetteError as error:
-        raise _unusable(error, _Asked(call, reading.target, dialect, Key(b""), 0), settings) from error
+        raise _no_key(error, call, reading.target, settings) from error
+    key = _key(reading, dialect, settings, prompt_files)
     is_sequence = call.method in ("GET", "HEAD")
-    several = is_sequence or settings.samples > 1
-    position = session.next_position(key.digest) if several else 0
-    sample = position if is_sequence else min(position, settings.samples - 1)
-    asked = _Asked(call, reading.target, dialect, key, sample)
+    position = session.next_position(key.digest) if is_sequence or settings.samples > 1 else None
+    sample = position or 0
+    if not is_sequence:
+        sample = min(sample, settings.samples - 1)
+    asked = _Asked(call, reading.target, dialect, key, prompt_files, position, sample)
     if settings.mode is Mode.REPLAY:
         return _replay_or_miss(asked, session)
     return (yield from _record(asked, session, owner))
+
+
+def _pass(call: Call, settings: Settings) -> Generator[Step, Any, Forwarded]:
+    """Make a real call that is not looked at."""
+    head: LiveHead = yield Forward()
+    if log.isEnabledFor(logging.INFO):
+        url = read_target(call.url, settings.redaction).stored
+        log.info("real call: %s %s -> %s", call.method, url, head.status)
+    return Forwarded(None, Served("live"))
 
 
 def _ignored() -> Replayed:
@@ -274,18 +182,35 @@ def _ignored() -> Replayed:
 
 
 class _Asked(NamedTuple):
-    """What the story is about, once the key is known."""
+    """What the story is about, once the key is known.
+
+    Args:
+        call: The call.
+        target: Where it goes.
+        dialect: The wire format.
+        key: The key.
+        prompt_files: The digests that entered it.
+        position: Which of the calls of this key it is, where several answers are kept.
+        sample: Which of several answers it gets.
+    """
 
     call: Call
     target: Target
     dialect: Dialect
     key: Key
+    prompt_files: PromptDigests
+    position: int | None
     sample: int
+
+    @property
+    def name(self) -> str:
+        """Method and URL, for messages."""
+        return f"{self.call.method} {self.target.stored}"
 
 
 def _replay_or_miss(asked: _Asked, session: Session) -> Replayed:
     recording = _find(asked, session, exact=False)
-    if recording is None and session.settings.shelf.refresh():
+    if recording is None and _refresh(asked, session):
         # Somebody recorded since; a file without news costs one look at its size.
         recording = _find(asked, session, exact=False)
     if recording is None:
@@ -295,9 +220,8 @@ def _replay_or_miss(asked: _Asked, session: Session) -> Replayed:
 
 def _replay(recording: Recording, asked: _Asked, session: Session) -> Replayed:
     settings = session.settings
-    served = Served(
-        "replayed", asked.key.fingerprint, recording.path, recording.number, recording.head.sample, recording.at
-    )
+    fingerprint, sample = asked.key.fingerprint, recording.head.sample
+    served = Served("replayed", fingerprint, recording.path, recording.number, sample, recording.at)
     try:
         answer = replay(recording, served, settings)
     except CassetteError as error:
@@ -305,7 +229,7 @@ def _replay(recording: Recording, asked: _Asked, session: Session) -> Replayed:
     session.count("replayed")
     _check_fold(recording, asked, session)
     if log.isEnabledFor(logging.DEBUG):
-        log.debug("replayed %s from %s:%s", served.fingerprint[:12], recording.path, recording.number)
+        log.debug("replayed %s from %s:%s", fingerprint[:12], recording.path, recording.number)
     return answer
 
 
@@ -316,9 +240,16 @@ def _find(asked: _Asked, session: Session, *, exact: bool) -> Recording | None:
         raise _unusable(error, asked, session.settings) from error
 
 
+def _refresh(asked: _Asked, session: Session) -> bool:
+    try:
+        return session.settings.shelf.refresh()
+    except CassetteError as error:
+        raise _unusable(error, asked, session.settings) from error
+
+
 def _unusable(error: CassetteError, asked: _Asked, settings: Settings) -> CassetteStop:
     unusable = CassetteUnusable(
-        f"the recording of {asked.call.method} {asked.target.stored} cannot be answered from\n"
+        f"the recording of {asked.name} cannot be answered from\n"
         f"  because      {error}\n"
         f"  fingerprint  {asked.key.fingerprint}",
         {"fingerprint": asked.key.fingerprint, "path": error.path or "", "line": error.line},
@@ -326,13 +257,20 @@ def _unusable(error: CassetteError, asked: _Asked, settings: Settings) -> Casset
     return stop(settings, unusable, asked.key.fingerprint)
 
 
+def _no_key(error: CassetteError, call: Call, target: Target, settings: Settings) -> CassetteStop:
+    unusable = CassetteUnusable(
+        f"the key of {call.method} {target.stored} cannot be computed\n  because      {error}",
+        {"fingerprint": "", "path": error.path or "", "line": error.line},
+    )
+    return stop(settings, unusable, f"no key: {error}")
+
+
 def _miss(asked: _Asked, session: Session) -> CassetteStop:
     """Return the miss, with the nearest recording and what to do."""
     settings = session.settings
     session.count("missed")
     reading, dialect = read(asked.call, settings)
-    draft, prompt_files = _draft(reading, dialect, settings)
-    document = key_document(draft, prompt_files)
+    document = key_document(_draft(reading, dialect, settings), asked.prompt_files)
     miss = find_miss(document, asked.key.fingerprint, dialect.name, settings)
     return stop(settings, miss, asked.key.fingerprint)
 
@@ -342,21 +280,23 @@ def _miss(asked: _Asked, session: Session) -> CassetteStop:
 
 def _record(asked: _Asked, session: Session, owner: Owner) -> Generator[Step, Any, Answer]:
     settings, key = session.settings, asked.key
-    is_news = settings.mode is Mode.RERECORD and not settings.shelf.written.is_fresh(key.digest, asked.sample)
+    written = settings.shelf.written
+    is_news = settings.mode is Mode.RERECORD and not written.is_fresh(key.digest, asked.sample)
     recording = None if is_news else _find(asked, session, exact=True)
     has_refreshed = has_waited = False
     while recording is None:
-        flight, is_mine = join((settings.shelf.written.real_path, key.digest, asked.sample), owner)
+        flight, is_mine = join((written.real_path, key.digest, asked.sample), owner)
         if not is_mine:
             yield Wait(flight)
             has_waited = True
-            is_news = is_news and not settings.shelf.written.is_fresh(key.digest, asked.sample)
+            is_news = is_news and not written.is_fresh(key.digest, asked.sample)
             recording = None if is_news else _find(asked, session, exact=True)
             continue
         try:
             if not is_news and not has_refreshed:
+                # Another process, or another thread before this one joined, may have stored it by now.
                 has_refreshed = True
-                settings.shelf.refresh()
+                _refresh(asked, session)
                 recording = _find(asked, session, exact=True)
                 if recording is not None:
                     flight.land()
@@ -371,27 +311,49 @@ def _record(asked: _Asked, session: Session, owner: Owner) -> Generator[Step, An
 
 
 def _forward(asked: _Asked, session: Session, flight: Flight) -> Generator[Step, Any, Answer]:
-    settings, call = session.settings, asked.call
-    session.take_budget(call, asked.target.stored)
+    served = Served("live", asked.key.fingerprint, sample=asked.sample)
+    # Before the call: what fails here fails before anything is paid for.
+    order = _order(asked, session, flight, served)
+    session.take_budget(asked.call, asked.target.stored)
     started = time.monotonic()
     try:
         head: LiveHead = yield Forward()
-    except Exception as error:
-        session.count_unrecorded(type(error).__name__)
-        session.warn_once(type(error).__name__, f"not recorded: {call.method} {asked.target.stored} raised {type(error).__name__}")
+    except BaseException as error:
+        name = type(error).__name__
+        # What is no ``Exception`` comes from the caller's side: a cancelled task, Ctrl-C.
+        reason = name if isinstance(error, Exception) else "abandoned"
+        _unrecorded(asked, session, flight, reason, name, f"raised {name}")
         raise
-    log.info("real call: %s %s -> %s", call.method, asked.target.stored, head.status)
-    served = Served("live", asked.key.fingerprint, sample=asked.sample)
-    if not settings.is_recordable(head.status):
-        flight.land()
-        session.count_unrecorded(str(head.status))
-        session.warn_once(
-            str(head.status),
-            f"not recorded: {call.method} {asked.target.stored} answered {head.status}; "
-            "only finished 2xx and 3xx answers are stored (record_statuses= stores others)",
-        )
+    log.info("real call: %s -> %s", asked.name, head.status)
+    if not session.settings.is_recordable(head.status):
+        advice = "only finished 2xx and 3xx answers are stored (record_statuses= stores others)"
+        status = str(head.status)
+        _unrecorded(asked, session, flight, status, status, f"answered {status}; {advice}")
         return Forwarded(None, served)
-    return Forwarded(Sink(_order(asked, session, flight, served), head, started), served)
+    sink = Sink(order, head, started)
+    session.count_open(1)
+    return Forwarded(sink, served)
+
+
+def _unrecorded(
+    asked: _Asked, session: Session, flight: Flight, reason: str, warning: str, what: str
+) -> None:
+    """Say that a real call was made and its answer is not stored.
+
+    Args:
+        asked: The call.
+        session: Counts it.
+        flight: Lands.
+        reason: What it is counted under.
+        warning: Which warnings are the same one, and given once.
+        what: What happened, for the warning.
+    """
+    if asked.position is not None:
+        session.give_back(asked.key.digest, asked.position)
+    session.count_unrecorded(reason)
+    # Before the warning: who waits goes on at once.
+    flight.land()
+    session.warn_once(warning, f"not recorded: {asked.name} {what}")
 
 
 def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> Order:
@@ -403,44 +365,62 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     request, _ = stored_request(reading, settings.redaction, asked.dialect.media, settings.policy.key_headers)
 
     def store(new: NewRecording) -> None:
-        shelf, rerecords = settings.shelf, settings.mode is Mode.RERECORD
-        gen = shelf.written.fresh_gen(new.key) if rerecords else shelf.newest_gen(new.key)
-        appended = shelf.append(new, gen=gen)
-        if rerecords:
-            shelf.written.mark_fresh(new.key, new.sample, appended.recording.head.gen)
+        appended = _append(new, settings)
         served.outcome, served.at = "recorded", appended.recording.at
         served.file, served.line = appended.recording.path, appended.recording.number
 
     def settle(fate: Fate) -> None:
-        flight.land()
+        session.count_open(-1)
         if fate.outcome == "recorded":
             session.count("recorded")
+            flight.land()
             return
-        session.count_unrecorded(fate.outcome)
-        session.warn_once(
-            f"{fate.outcome} {asked.key.fingerprint}",
-            f"not recorded: {asked.call.method} {reading.target.stored} was {fate.outcome}: {fate.detail}",
-        )
+        warning = f"{fate.outcome} {asked.key.fingerprint}"
+        _unrecorded(asked, session, flight, fate.outcome, warning, f"was {fate.outcome}: {fate.detail}")
 
     return Order(
         key=asked.key.digest,
         sample=asked.sample,
         dialect=asked.dialect,
         request=request,
-        policy=stored_policy(settings),
+        policy=_stored_policy(settings, asked.prompt_files),
         redaction=settings.redaction,
         tripwire=Tripwire(asked.call, os.environ),
         wants_stream=wants_stream,
         store=store,
         settle=settle,
+        stop=lambda error: stop(settings, error, asked.key.fingerprint),
     )
 
 
-def stored_policy(settings: Settings) -> dict[str, Json]:
+def _append(new: NewRecording, settings: Settings) -> Appended:
+    shelf = settings.shelf
+    if settings.mode is not Mode.RERECORD:
+        return shelf.append(new, gen=shelf.newest_gen(new.key))
+    # One at a time: of two samples that are stored at once only the first begins a generation.
+    with _FRESH_LOCK:
+        appended = shelf.append(new, gen=shelf.written.fresh_gen(new.key))
+        shelf.written.mark_fresh(new.key, new.sample, appended.recording.head.gen)
+    return appended
+
+
+_FRESH_LOCK = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _FRESH_LOCK
+    _FRESH_LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _stored_policy(settings: Settings, prompt_files: PromptDigests) -> dict[str, Json]:
     """Return what the key depends on beside the request, as it stands on the line."""
     policy = settings.policy.as_json()
-    if settings.prompt_files:
-        policy["prompt_files"] = settings.prompt_files.digests()
+    if prompt_files:
+        policy["prompt_files"] = prompt_files
     if not settings.redaction.is_default:
         policy["redact"] = settings.redaction.as_json()
     return policy
@@ -456,13 +436,16 @@ def _check_fold(recording: Recording, asked: _Asked, session: Session) -> None:
         return
     if not session.is_first_look((recording.path, recording.number)):
         return
-    draft = Draft(recording.request, asked.dialect, settings.policy, host)
-    key_document(draft)
-    differing = sorted(set(draft.folded) ^ set(asked.key.folded))
+    try:
+        draft = Draft(recording.request, asked.dialect, settings.policy, host)
+        key_document(draft)
+    except INCOMPARABLE:
+        return
+    differing = ", ".join(sorted(set(draft.folded) ^ set(asked.key.folded)))
     if differing:
         session.warn_once(
-            f"fold {host} {' '.join(differing)}",
-            f"{recording.path}:{recording.number} answers a call that differs from it in {', '.join(differing)}: one side "
-            f"sent the default that the format's own provider documents, the other nothing. If {host} has other "
-            "defaults, switch the folding off: KeyPolicy(defaults=False)",
+            f"fold {host} {differing}",
+            f"{recording.path}:{recording.number} answers a call that differs from it in {differing}: one "
+            f"side sent the default that the format's own provider documents, the other nothing. If {host} "
+            "has other defaults, switch the folding off: KeyPolicy(defaults=False)",
         )

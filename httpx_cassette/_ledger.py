@@ -3,7 +3,7 @@
 An SDK, a thread, a pool or an ``except`` may lose the error that stops a call.
 So each stop is entered here just before it is raised, and its report printed:
 
-- once per key; further ones are only counted. The number of entries and their size are limited;
+- once per kind and key; further ones are only counted. The number of entries and their size are limited;
 - the first entry, not the import, installs the hooks that turn the ledger into exit status 2;
 - a child process appends its entries to the file that ``HTTPX_CASSETTE_LEDGER`` names. The outermost
   process makes the name up, reads the file at its end and deletes it;
@@ -19,6 +19,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeAlias
 
 from . import _exit
 from . import _ledger_file as ledger_file
@@ -54,9 +55,15 @@ ENTRY_LIMIT = 1_000
 #: Characters of a report that are kept and printed: several screens.
 REPORT_LIMIT = 65_536
 
-#: Set in the ``__dict__`` of a stop: the process and the key that it was entered with. It travels with a
+#: Reports that are kept to be written at the end; whoever needs more lets them reach stderr at once.
+UNSEEN_LIMIT = 100
+
+#: Set in the ``__dict__`` of a stop: the process and the name that it was entered with. It travels with a
 #: pickled one.
 _ENTERED = "_entered"
+
+#: The kind and the key of a stop: one call may first miss, and then be answered but not stored.
+_Name: TypeAlias = tuple[str, str]
 
 _POOL_NOTE = (
     "\n  note         multiprocessing.{pool} waits for ever for a task that is stopped:"
@@ -76,9 +83,9 @@ class _Ledger:
 
     def reset(self) -> None:
         self.lock = threading.RLock()  # re-entrant: a finaliser may make a call in the middle of an entry
-        self.entries: dict[str, Entry] = {}
-        self.binding: set[str] = set()
-        self.printed: set[str] = set()
+        self.entries: dict[_Name, Entry] = {}
+        self.binding: set[_Name] = set()
+        self.printed: set[_Name] = set()
         self.is_full = False
 
     def arm(self) -> None:
@@ -97,21 +104,25 @@ class _Ledger:
             _exit.install_hooks()
 
     def enter(self, stop: CassetteStop, key: str, hooks: bool) -> None:
-        known = self.entries.get(key)
+        name = type(stop).__name__, key
+        known = self.entries.get(name)
         if known is None and len(self.entries) >= ENTRY_LIMIT:
             self.refuse()
             return
         entry = _entry(stop, key) if known is None else replace(known, count=known.count + 1)
-        self.entries[key] = entry
-        stop.__dict__[_ENTERED] = (os.getpid(), key)
+        self.entries[name] = entry
+        stop.__dict__[_ENTERED] = (os.getpid(), name)
         if known is None:
-            if _print(entry.report + _pool_note()):
-                self.printed.add(key)
+            report = entry.report + _pool_note()
+            if _print(report):
+                self.printed.add(name)
+            if hooks and not _is_stderr_our_own():
+                self.keep(name, report)
             _append(os.environ.get(MISSES_VARIABLE), entry)
-        if key in self.printed:
+        if name in self.printed:
             stop.__dict__[_exit.REPORTED] = True
-        if hooks and key not in self.binding:
-            self.binding.add(key)
+        if hooks and name not in self.binding:
+            self.binding.add(name)
             _append(None if self.is_owner else self.file, entry)
 
     def refuse(self) -> None:
@@ -121,29 +132,39 @@ class _Ledger:
                 f"httpx_cassette: {ENTRY_LIMIT:,} different calls were stopped; further ones are not reported"
             )
 
+    def keep(self, name: _Name, report: str) -> None:
+        """Have a report written at the end, to the stderr of the process."""
+        unseen = _exit.guard().unseen
+        if len(unseen) < UNSEEN_LIMIT:
+            unseen[name] = report
+        else:
+            unseen["", ""] = "further reports are not repeated"
+
     def mark(self) -> int:
         return ledger_file.size(self.file) if self.file else 0
 
     def withdraw(self, miss: CassetteMiss) -> None:
-        pid, key = miss.__dict__.pop(_ENTERED, (0, ""))
+        pid, name = miss.__dict__.pop(_ENTERED, (0, ("", "")))
         with self.lock:
             # A miss that came out of a child was entered there.
-            if pid == os.getpid() and key in self.entries:
-                self.uncount(self.entries[key])
+            if pid == os.getpid() and name in self.entries:
+                self.uncount(name)
 
-    def uncount(self, entry: Entry) -> None:
+    def uncount(self, name: _Name) -> None:
         """Take one count of an entry back; the last one takes the entry with it."""
-        key = entry.key
+        entry = self.entries[name]
         if entry.count > 1:
-            self.entries[key] = replace(entry, count=entry.count - 1)
+            self.entries[name] = replace(entry, count=entry.count - 1)
             return
-        del self.entries[key]
-        self.printed.discard(key)
-        _take_back(os.environ.get(MISSES_VARIABLE), [key])
-        if key in self.binding:
-            self.binding.remove(key)
+        del self.entries[name]
+        self.printed.discard(name)
+        if found := _exit.existing_guard():
+            found.unseen.pop(name, None)
+        _take_back(os.environ.get(MISSES_VARIABLE), [entry.key])
+        if name in self.binding:
+            self.binding.remove(name)
             _exit.guard().has_missed = bool(self.binding) or self.is_full
-            _take_back(None if self.is_owner else self.file, [key])
+            _take_back(None if self.is_owner else self.file, [entry.key])
 
     def withdraw_children(self, mark: int) -> list[Entry]:
         found = _read(self.file, mark)
@@ -162,7 +183,7 @@ def enter(stop: CassetteStop, *, key: str, hooks: bool = True) -> None:
 
     Args:
         stop: The error that is about to be raised.
-        key: What makes two stops the same one: its fingerprint, where there is one.
+        key: What makes two stops of one kind the same one: its fingerprint, where there is one.
         hooks: Whether the stop turns the exit status into 2.
     """
     with suppress(Exception):
@@ -215,6 +236,7 @@ def clear() -> None:
     _ledger.reset()
     if found := _exit.existing_guard():
         found.has_missed = False
+        found.unseen.clear()
 
 
 def expected_miss() -> ExpectedMiss:
@@ -276,6 +298,14 @@ def _print(text: str) -> bool:
     except Exception:
         return False
     return True
+
+
+def _is_stderr_our_own() -> bool:
+    """Whether ``sys.stderr`` leads to where it did when the process began, wrapped or not."""
+    try:
+        return sys.stderr.fileno() == sys.__stderr__.fileno()  # type: ignore[union-attr]
+    except Exception:  # None, closed, or held in memory
+        return False
 
 
 def _append(path: str | None, entry: Entry) -> None:

@@ -2,7 +2,7 @@
 
 The file holds one JSON object per line, each appended with one write, so that any number of processes can
 leave their entries in it without a lock.
-A line ``- <key>`` takes one earlier entry of that key back.
+A line ``- <key>`` takes one earlier miss of that key back; other stops are not expected by anybody.
 Nothing here knows who reads the file, or when.
 """
 
@@ -40,7 +40,7 @@ class Entry:
     """One stopped call as the ledger keeps it.
 
     Attributes:
-        key: What makes two stops the same one: the fingerprint of the call, where there is one.
+        key: What makes two stops of one kind the same one: the fingerprint of the call, where there is one.
         kind: The name of the error class.
         report: The text of the error, cut at a limit.
         facts: The attributes of the error that JSON can hold.
@@ -89,7 +89,7 @@ def append(path: str, entry: Entry) -> None:
 
 
 def take_back(path: str, keys: Iterable[str]) -> None:
-    """Append a line for each of ``keys`` that takes one entry of that key back.
+    """Append a line for each of ``keys`` that takes one miss of that key back.
 
     Raises:
         OSError: The file cannot be opened or written.
@@ -124,7 +124,7 @@ def _parse(lines: Iterable[bytes]) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     for line in lines:
         if line.startswith(b"- "):
-            _drop_last(entries, line[2:].decode().rstrip("\n"))
+            _drop_last_miss(entries, line[2:].decode().rstrip("\n"))
         else:
             # Torn by a kill, or written by another release.
             with suppress(ValueError, TypeError):
@@ -132,9 +132,9 @@ def _parse(lines: Iterable[bytes]) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _drop_last(entries: list[Entry], key: str) -> None:
+def _drop_last_miss(entries: list[Entry], key: str) -> None:
     for index in range(len(entries) - 1, -1, -1):
-        if entries[index].key == key:
+        if (entries[index].kind, entries[index].key) == ("CassetteMiss", key):
             del entries[index]
             return
 

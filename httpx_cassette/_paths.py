@@ -10,7 +10,7 @@ Nothing here knows what stands at a place or what is done with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
 from ._call import Json
@@ -23,6 +23,9 @@ Step: TypeAlias = "str | int | _Every | _Deep"
 
 #: A container and the name or index in it.
 Place: TypeAlias = "tuple[dict[str, Json], str] | tuple[list[Json], int]"
+
+#: Adds to a list every place below a value that a path names.
+Collect: TypeAlias = "Callable[[Json, list[Place]], None]"
 
 
 class _Every:
@@ -54,6 +57,8 @@ def split_path(path: str) -> tuple[Step, ...]:
     Raises:
         OptionError: The path cannot be read; the message shows where.
     """
+    if not isinstance(path, str):
+        raise OptionError(f"a path is a text such as 'metadata.run_id', not {path!r}")
     text = path[2:] if path.startswith("$.") else path[1:] if path.startswith("$[") else path
     steps: list[Step] = []
     position = 0
@@ -65,19 +70,28 @@ def split_path(path: str) -> tuple[Step, ...]:
                 "write it like 'metadata.run_id' or 'messages[*].name'"
             )
         position = match.end()
-        if match["index"] is not None:
-            steps.append(int(match["index"]))
-        elif match["quoted"] is not None:
-            steps.append(re.sub(r"\\(.)", r"\1", match["quoted"][1:-1]))
-        elif match["every"] is not None:
-            steps.append(EVERY)
-        elif match["deep"] is not None:
-            steps.append(DEEP)
-        else:
-            steps.append(match["name"])
-    if not steps:
-        raise OptionError("an empty path names no place; write it like 'metadata.run_id'")
+        steps.append(_read_step(match))
+    if not steps or steps[-1] is DEEP:
+        raise OptionError(f"the path {path!r} names no place; write it like 'metadata.run_id'")
     return tuple(steps)
+
+
+def _read_step(match: re.Match[str]) -> Step:
+    if match["index"] is not None:
+        return int(match["index"])
+    if match["quoted"] is not None:
+        return _ESCAPE.sub(_unescape, match["quoted"][1:-1])
+    if match["every"] is not None:
+        return EVERY
+    return DEEP if match["deep"] is not None else match["name"]
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def _unescape(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else _CONTROLS.get(found[2], found[2])
 
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
@@ -89,7 +103,8 @@ def render_path(steps: Iterable[str | int]) -> str:
     for step in steps:
         if isinstance(step, int):
             text += f"[{step}]"
-        elif _PLAIN_NAME.fullmatch(step):
+        # ``$`` alone at the head would be read as the root.
+        elif _PLAIN_NAME.fullmatch(step) and (text or step != "$"):
             text += f".{step}" if text else step
         else:
             escaped = step.replace("\\", "\\\\").replace('"', '\\"')
@@ -108,87 +123,111 @@ class _Node:
         self.deep: _Node | None = None
         self.ends = False
 
+    def follow(self, step: Step) -> _Node:
+        """Return the node that a step leads to, made if there is none."""
+        if isinstance(step, _Every):
+            self.every = self.every or _Node()
+            return self.every
+        if isinstance(step, _Deep):
+            self.deep = self.deep or _Node()
+            return self.deep
+        return self.named.setdefault(step, _Node())
+
 
 class Paths:
     """A set of paths, merged so that one walk finds all their places.
 
     Args:
         paths: Paths as text.
+        closed: Names of members that ``**`` does not enter where an object stands there.
 
     Raises:
         OptionError: One of them cannot be read.
     """
 
-    __slots__ = ("_root", "texts")
+    __slots__ = ("_collect", "texts")
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], *, closed: Collection[str] = ()) -> None:
         self.texts = tuple(paths)
-        self._root = _Node()
+        root = _Node()
         for text in self.texts:
-            node = self._root
+            node = root
             for step in split_path(text):
-                node = _follow(node, step)
+                node = node.follow(step)
             node.ends = True
+        self._collect = _collector(root, frozenset(closed))
 
     def __bool__(self) -> bool:
         return bool(self.texts)
 
     def places(self, document: Json) -> list[Place]:
-        """Return every place of the document that a path names, in document order of the paths."""
+        """Return every place of the document that a path names, in the order of the paths.
+
+        The order of an object's members has a say in it only below ``**``. A place that two paths name may
+        come twice.
+        """
         found: list[Place] = []
-        _collect(self._root, document, found)
+        self._collect(document, found)
         return found
 
 
-def _follow(node: _Node, step: Step) -> _Node:
-    if isinstance(step, _Every):
-        node.every = node.every or _Node()
-        return node.every
-    if isinstance(step, _Deep):
-        node.deep = node.deep or _Node()
-        return node.deep
-    return node.named.setdefault(step, _Node())
+def _collector(node: _Node, closed: frozenset[str]) -> Collect:
+    """Return what collects the places below a node: the tree of the paths as functions, built once."""
+    named = [(name, child.ends, _below(child, closed)) for name, child in node.named.items()]
+    members = [(name, ends, below) for name, ends, below in named if isinstance(name, str)]
+    indexes = [(name, ends, below) for name, ends, below in named if isinstance(name, int)]
+    every_ends = node.every is not None and node.every.ends
+    every_below = None if node.every is None else _below(node.every, closed)
+    deep = None if node.deep is None else _collector(node.deep, closed)
+
+    def collect(value: Json, found: list[Place]) -> None:
+        if type(value) is dict:
+            for name, ends, below in members:
+                if name in value:
+                    if ends:
+                        found.append((value, name))
+                    if below is not None:
+                        below(value[name], found)
+            if node.every is not None:
+                for name in sorted(value):
+                    if every_ends:
+                        found.append((value, name))
+                    if every_below is not None:
+                        every_below(value[name], found)
+        elif type(value) is list:
+            for index, ends, below in indexes:
+                if -len(value) <= index < len(value):
+                    if ends:
+                        found.append((value, index % len(value)))
+                    if below is not None:
+                        below(value[index], found)
+            if every_ends:
+                found += [(value, index) for index in range(len(value))]
+            if every_below is not None:
+                for item in value:
+                    every_below(item, found)
+        if deep is not None:
+            for container in _containers(value, closed):
+                deep(container, found)
+
+    return collect
 
 
-def _collect(node: _Node, value: Json, found: list[Place]) -> None:
-    if isinstance(value, dict):
-        for name, child in node.named.items():
-            if name in value:
-                assert isinstance(name, str)
-                if child.ends:
-                    found.append((value, name))
-                _collect(child, value[name], found)
-        if node.every is not None:
-            for name in value:
-                if node.every.ends:
-                    found.append((value, name))
-                _collect(node.every, value[name], found)
-    elif isinstance(value, list):
-        for index, child in node.named.items():
-            if isinstance(index, int) and -len(value) <= index < len(value):
-                if child.ends:
-                    found.append((value, index % len(value)))
-                _collect(child, value[index], found)
-        if node.every is not None:
-            every = node.every
-            for index, item in enumerate(value):
-                if every.ends:
-                    found.append((value, index))
-                if isinstance(item, (dict, list)):
-                    _collect(every, item, found)
-    if node.deep is not None:
-        for below in _descend(value):
-            _collect(node.deep, below, found)
+def _below(node: _Node, closed: frozenset[str]) -> Collect | None:
+    has_more = node.named or node.every is not None or node.deep is not None
+    return _collector(node, closed) if has_more else None
 
 
-def _descend(value: Json) -> Iterator[Json]:
-    """Yield the value and every container below it."""
-    yield value
-    if isinstance(value, dict):
-        for child in value.values():
-            if isinstance(child, (dict, list)):
-                yield from _descend(child)
-    elif isinstance(value, list):
-        for child in value:
-            if isinstance(child, (dict, list)):
-                yield from _descend(child)
+def _containers(value: Json, closed: frozenset[str]) -> list[Json]:
+    """Return the value and every container below it, but for objects in closed members."""
+    found: list[Json] = [value]
+    for container in found:  # It grows while it is walked.
+        if isinstance(container, dict):
+            found += [
+                child
+                for name, child in container.items()
+                if type(child) is list or (type(child) is dict and name not in closed)
+            ]
+        elif isinstance(container, list):
+            found += [item for item in container if type(item) is dict or type(item) is list]
+    return found

@@ -1,8 +1,13 @@
-"""Project-wide defaults: the table ``[tool.httpx_cassette]`` of the nearest ``pyproject.toml``."""
+"""Project-wide defaults: the table ``[tool.httpx_cassette]`` of the nearest ``pyproject.toml``.
+
+Nothing here knows which options there are, but for the paths among them: they are meant from the folder of
+the file.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,17 +36,33 @@ def _defaults_below(folder: Path) -> dict[str, Any]:
 
 
 def _read_table(file: Path) -> dict[str, Any]:
-    text = file.read_text("utf-8")
-    if "httpx_cassette" not in text:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise OptionError(f"the file cannot be read: {error.strerror}", str(file)) from error
+    if b"httpx_cassette" not in data:
         return {}  # Most projects set nothing, and the parser costs a millisecond to import.
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        import tomli as tomllib
+        import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]  # installed on 3.10 only
     try:
-        table = tomllib.loads(text).get("tool", {}).get("httpx_cassette", {})
-    except tomllib.TOMLDecodeError as error:
+        document = tomllib.loads(data.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"the file is not TOML: {error}", str(file)) from error
+    tool = document.get("tool", {})
+    table = tool.get("httpx_cassette", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         raise OptionError("tool.httpx_cassette must be a table: [tool.httpx_cassette]", str(file))
+    if "prompt_files" in table:
+        table["prompt_files"] = _from_folder(table["prompt_files"], file.parent)
     return table
+
+
+def _from_folder(files: Any, folder: Path) -> Any:
+    """Return prompt files as they are meant: from the folder of the project, wherever it is run."""
+    if isinstance(files, str):
+        return str(folder / files)
+    if isinstance(files, Mapping):
+        return {name: _from_folder(path, folder) for name, path in files.items()}
+    return [_from_folder(path, folder) for path in files] if isinstance(files, list) else files

@@ -1,21 +1,16 @@
-"""One line of a cassette: how it is written, and how it is read back.
-
-A line is one JSON object whose members stand in a fixed order, so that a scanner finds the key without
-parsing and an answer is cut out of the line without reading the request:
+"""A recording: what is written on one line of a cassette, and what is read back from it.
 
 ``{"v":1,"kv":1,"key":…,"sample":0,"gen":0,"at":…,"dialect":…,"finish":…,"ms":…,"response":{…},"request":{…},
 "policy":{…},"sum":…}``
 
-``sum`` is the last member: the first 16 hex digits of SHA-256 over the bytes before ``,"sum"``. It catches
-bit rot and edits by hand. A line whose members stand otherwise is read all the same, only slower.
+The members stand in this order, so that an answer is cut out of the line without reading the request. A line
+whose members stand otherwise is read all the same, only slower.
 Nothing here opens a file.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,8 +19,20 @@ from typing import Any, NamedTuple
 import orjson
 
 from ._call import Json
-from ._canonical import NotJson, parse_json
-from ._errors import CassetteDamaged, CassetteVersionError
+from ._canonical import NotJson
+from ._errors import CassetteDamaged
+from ._fingerprint import KEY_VERSION
+from ._line import (
+    LINE_VERSION,
+    MAX_LINE,
+    Head,
+    dump_json,
+    dump_members,
+    parse_line,
+    read_head,
+    seal,
+    tear_note,
+)
 
 __all__ = [
     "LINE_VERSION",
@@ -39,28 +46,6 @@ __all__ = [
     "seal",
     "tear_note",
 ]
-
-#: The version of the line format.
-LINE_VERSION = 1
-
-#: Bytes of the longest line that is written or read.
-MAX_LINE = 64 * 1024 * 1024
-
-
-class Head(NamedTuple):
-    """What the index needs of a line.
-
-    Args:
-        key: The fingerprint, 32 bytes.
-        sample: Which of several answers this is, from 0.
-        gen: The generation; the highest of a key wins.
-        key_version: The version of the key's rules.
-    """
-
-    key: bytes
-    sample: int
-    gen: int
-    key_version: int
 
 
 @dataclass(frozen=True)
@@ -91,7 +76,11 @@ class NewRecording:
 
     @cached_property
     def body(self) -> bytes:
-        """The members that do not depend on the generation, as JSON without its braces."""
+        """The members that do not depend on the generation, as JSON without its braces.
+
+        Raises:
+            CassetteError: They cannot be written, or could not be read back.
+        """
         members: dict[str, Json] = {
             "at": self.at,
             "dialect": self.dialect,
@@ -102,7 +91,7 @@ class NewRecording:
         }
         if self.policy:
             members["policy"] = self.policy
-        return dump_json(members)[1:-1]
+        return dump_members(members)
 
     def line(self, gen: int, key_version: int) -> bytes:
         """Return the whole line without its newline.
@@ -111,96 +100,9 @@ class NewRecording:
             gen: The generation of the recording.
             key_version: The version of the key's rules.
         """
-        head = f'{{"v":{LINE_VERSION},"kv":{key_version},"key":"{self.key.hex()}","sample":{self.sample},"gen":{gen},'
+        key, sample = self.key.hex(), self.sample
+        head = f'{{"v":{LINE_VERSION},"kv":{key_version},"key":"{key}","sample":{sample},"gen":{gen},'
         return seal(head.encode() + self.body)
-
-
-def seal(members: bytes) -> bytes:
-    """Return a line out of its members: everything before ``,"sum"``."""
-    return b'%b,"sum":"%b"}' % (members, _sum(members))
-
-
-def _sum(members: bytes) -> bytes:
-    return hashlib.sha256(members).hexdigest()[:16].encode()
-
-
-def tear_note(offset: int, length: int) -> bytes:
-    """Return the line that says that the bytes before it were torn off by a crash.
-
-    Args:
-        offset: Where the torn line begins, in bytes from the start of the file.
-        length: How many bytes of it there are.
-    """
-    return b'{"v":%d,"tear":[%d,%d]}' % (LINE_VERSION, offset, length)
-
-
-# Text stays readable, but what a terminal, an editor or a line splitter acts on is written as an escape: DEL,
-# C1 controls, U+2028 and U+2029, the marks that change the direction of text, and lone surrogates.
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def dump_json(value: Json) -> bytes:
-    """Write JSON in one line of UTF-8 in which nothing acts on a terminal or an editor.
-
-    Raises:
-        ValueError: It holds ``NaN`` or an infinity.
-    """
-    try:
-        data: bytes = orjson.dumps(value)
-    except TypeError:
-        # Integers beyond 64 bits, and lone surrogates.
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return _UNSAFE.sub(_escape, text).encode("utf-8")
-    if data.isascii() and b"\x7f" not in data:
-        return data
-    return _UNSAFE.sub(_escape, data.decode("utf-8")).encode("utf-8")
-
-
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
-
-
-# -- reading -------------------------------------------------------------------------------------------
-
-HEAD = re.compile(rb'\{"v":1,"kv":(\d{1,9}),"key":"([0-9a-f]{64})","sample":(\d{1,9}),"gen":(\d{1,9}),"')
-
-
-def read_head(line: bytes) -> Head | None:
-    """Return the head of a line, or ``None`` where it is no recording.
-
-    Args:
-        line: The line, or at least its first 200 bytes when it begins as usual.
-
-    Raises:
-        CassetteVersionError: The line was written in a newer format.
-    """
-    match = HEAD.match(line)
-    if match is not None:
-        version, key, sample, gen = match.groups()
-        return Head(bytes.fromhex(key.decode()), int(sample), int(gen), int(version))
-    return _read_odd_head(line)
-
-
-def _read_odd_head(line: bytes) -> Head | None:
-    """Read the head of a line whose members stand in another order, or that is no recording at all."""
-    try:
-        members = parse_json(line)
-    except NotJson:
-        return None
-    if not isinstance(members, dict):
-        return None
-    version = members.get("v")
-    if isinstance(version, int) and version > LINE_VERSION:
-        raise CassetteVersionError(
-            f"the line has format {version} and this release reads up to {LINE_VERSION}; upgrade httpx_cassette"
-        )
-    key, numbers = members.get("key"), [members.get(name, 0) for name in ("sample", "gen", "kv")]
-    if not isinstance(key, str) or not re.fullmatch("[0-9a-f]{64}", key) or "response" not in members:
-        return None
-    if not all(type(number) is int and 0 <= number < 10**9 for number in numbers):
-        return None
-    sample, gen, key_version = numbers
-    return Head(bytes.fromhex(key), sample, gen, key_version)  # type: ignore[arg-type]
 
 
 class StoredResponse(NamedTuple):
@@ -235,13 +137,14 @@ class Recording:
         head: What the index knows of it.
     """
 
-    __slots__ = ("_members", "head", "line", "number", "path")
+    __slots__ = ("_front", "_members", "head", "line", "number", "path")
 
     def __init__(self, line: bytes, path: str, number: int, head: Head) -> None:
         self.line = line
         self.path = path
         self.number = number
         self.head = head
+        self._front = _FRONT.match(line, _KEY_END) if line.startswith(_START) else None
         self._members: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
@@ -249,18 +152,28 @@ class Recording:
 
     @property
     def members(self) -> dict[str, Any]:
-        """Every member of the line, unknown ones included."""
+        """Every member of the line, unknown ones included.
+
+        Raises:
+            CassetteDamaged: The line is sealed and yet not JSON.
+        """
         if self._members is None:
-            members = parse_json(self.line)
-            assert isinstance(members, dict)
-            self._members = members
+            self._members = self._parse()
         return self._members
+
+    def _parse(self) -> dict[str, Any]:
+        try:
+            members = parse_line(self.line)
+        except NotJson as error:
+            raise CassetteDamaged(f"the recording cannot be read: {error}", self.path, self.number) from error
+        # The head has been read: what begins with a brace is an object.
+        assert isinstance(members, dict)
+        return members
 
     @property
     def at(self) -> str:
         """When it was recorded, as written on the line."""
-        match = _AT.search(self.line, 0, 200)
-        return match[1].decode() if match else str(self.members.get("at", ""))
+        return self._front[1].decode() if self._front is not None else str(self.members.get("at", ""))
 
     @property
     def dialect(self) -> str:
@@ -269,9 +182,14 @@ class Recording:
 
     @property
     def request(self) -> dict[str, Json]:
-        """The request as stored; a fresh copy each time."""
-        request = parse_json(self.line)["request"]  # type: ignore[index,call-overload]
-        assert isinstance(request, dict)
+        """The request as stored; a fresh copy each time.
+
+        Raises:
+            CassetteDamaged: There is none.
+        """
+        request = self._parse().get("request")
+        if not isinstance(request, dict):
+            raise CassetteDamaged("the recording holds no request", self.path, self.number)
         return request
 
     @property
@@ -286,48 +204,65 @@ class Recording:
         Raises:
             CassetteDamaged: The line is sealed and yet no answer can be made of it.
         """
-        quick = _cut_response(self.line)
+        quick = None if self._front is None else _cut_response(self.line, self._front)
         if quick is not None:
             return quick
+        members = self.members
         try:
-            return _read_response(self.members["response"])
-        except (KeyError, TypeError, ValueError, NotJson) as error:
-            raise CassetteDamaged(f"the recording has no answer that can be read: {error}", self.path, self.number) from error
+            return _read_response(members["response"])
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise CassetteDamaged(
+                f"the recording has no answer that can be read: {error}", self.path, self.number
+            ) from error
 
 
-_AT = re.compile(rb',"at":"([^"\\]{1,64})"')
-_RESPONSE = b',"response":{"status":'
+# Up to the key, every line begins alike.
+_START = b'{"v":%d,"kv":%d,"key":"' % (LINE_VERSION, KEY_VERSION)
+_KEY_END = len(_START) + 64
+
+# What stands between the key and the answer, as it is written here but for finish reasons that are lists.
+# Where the answer is JSON, the match ends where that begins; the last two groups are its status and headers.
+_FRONT = re.compile(
+    rb'","sample":\d+,"gen":\d+,"at":"([ !#-[\]-~]*)","dialect":"[^"\\]*","finish":(?:null|"[^"\\]*"),'
+    rb'"ms":\d+,"response":(?:\{"status":(\d{3}),"headers":(\{(?:"[^"\\]*":"[^"\\]*",?)*\}),"json":)?'
+)
 _REQUEST = b'},"request":{"method":'
-_JSON = b',"json":'
+
+#: How often ``_REQUEST`` may stand in an answer that is cut out; each time costs reading the answer so far.
+_MOST_ECHOES = 4
 
 
-def _cut_response(line: bytes) -> StoredResponse | None:
+def _cut_response(line: bytes, front: re.Match[bytes]) -> StoredResponse | None:
     """Cut a JSON answer out of a line without parsing the rest, or give up.
 
-    The bytes of the answer are served as they stand: a line holds JSON, and what it says is what was received.
+    The bytes of the answer are served as they stand: what they say is what was received.
     """
-    start = line.find(_RESPONSE, 0, 400) + len(b',"response":')
-    if start < len(_RESPONSE):
+    _, status, headers = front.groups()
+    if status is None:
         return None
-    # ``_REQUEST`` can stand inside the answer too, where a server echoes what it was sent; only at the
-    # right one are the braces before it balanced.
+    start = front.end()
     end = line.find(_REQUEST, start)
-    while end != -1:
-        name = line.find(_JSON, start, end)
-        if name == -1:
-            return None
+    for _ in range(_MOST_ECHOES):
+        if end == -1:
+            break
+        # It can stand inside the answer too, where a server echoes what it was sent; only at the right place
+        # what stands before it is JSON.
+        content = line[start:end]
         try:
-            content = line[name + len(_JSON) : end]
             orjson.loads(content)
-            head = orjson.loads(line[start:name] + b"}")
-            return StoredResponse(head["status"], tuple(head["headers"].items()), "json", content, [], "", True)
-        except (orjson.JSONDecodeError, KeyError, AttributeError):
+            pairs = tuple(orjson.loads(headers).items())
+        except orjson.JSONDecodeError:
             end = line.find(_REQUEST, end + 1)
+        else:
+            return StoredResponse(int(status), pairs, "json", content, [], "", True)
     return None
 
 
 def _read_response(response: Any) -> StoredResponse:
-    status, headers = int(response["status"]), tuple((str(k), str(v)) for k, v in response.get("headers", {}).items())
+    status, headers = (
+        int(response["status"]),
+        tuple((str(k), str(v)) for k, v in response.get("headers", {}).items()),
+    )
     if "json" in response:
         return StoredResponse(status, headers, "json", dump_json(response["json"]), [], "", True)
     if "text" in response:
@@ -338,14 +273,6 @@ def _read_response(response: Any) -> StoredResponse:
     script, framing = response["script"], response.get("framing", "sse")
     if not isinstance(script, list) or framing not in ("sse", "ndjson"):
         raise ValueError(f"a script with the framing {framing!r}")
-    return StoredResponse(status, headers, "script", b"", script, framing, response.get("stored") != "verbatim")
-
-
-# Bytes of ``,"sum":"<16 hex>"}``.
-_SEAL = 26
-
-
-def is_intact(line: bytes) -> bool:
-    """Tell whether a line carries the seal of its own bytes."""
-    members, mark, rest = line[:-_SEAL], line[-_SEAL:-_SEAL + 8], line[-_SEAL + 8 :]
-    return mark == b',"sum":"' and rest == _sum(members) + b'"}'
+    return StoredResponse(
+        status, headers, "script", b"", script, framing, response.get("stored") != "verbatim"
+    )

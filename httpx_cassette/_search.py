@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from ._call import Json
 from ._canonical import NotJson, mask_text
@@ -18,11 +19,15 @@ from ._request import read_target
 from ._settings import Settings
 from .dialects import by_name
 
-__all__ = ["comparison_document", "find_miss"]
+__all__ = ["INCOMPARABLE", "comparison_document", "find_miss"]
+
+#: What a recording raises that is sealed, and yet holds no request that can be compared: edited by hand, or
+#: imported.
+INCOMPARABLE = (CassetteError, NotJson, KeyError, TypeError, ValueError, AttributeError, AssertionError)
 
 
 def find_miss(asked: dict[str, Json], fingerprint: str, dialect: str, settings: Settings) -> CassetteMiss:
-    """Return the error of a miss.
+    """Return the error of a miss. A recording that cannot be compared changes nothing about it.
 
     Args:
         asked: The key document of the call before long strings became digests.
@@ -30,7 +35,12 @@ def find_miss(asked: dict[str, Json], fingerprint: str, dialect: str, settings: 
         dialect: The wire format that was recognised.
         settings: The options of the transport.
     """
-    found = nearest(asked, _candidates(settings))
+    candidates = _Candidates(settings)
+    notes: tuple[str, ...] = ()
+    try:
+        found = nearest(asked, candidates)
+    except Exception as error:  # A miss is a miss: an ordinary exception would be retried or swallowed.
+        found, notes = None, (f"the nearest recording was not found: {type(error).__name__}",)
     return miss(
         MissFacts(
             method=str(asked["method"]),
@@ -38,14 +48,17 @@ def find_miss(asked: dict[str, Json], fingerprint: str, dialect: str, settings: 
             dialect=dialect,
             model=_model(asked),
             fingerprint=fingerprint,
-            cassettes=tuple(_facts(cassette) for cassette in settings.shelf.cassettes),
+            cassettes=tuple(
+                _facts(cassette, candidates.under_other_policy) for cassette in settings.shelf.cassettes
+            ),
             asked=asked,
             mask=mask_text,
             nearest=found,
             argv=tuple(settings.redaction.text(word) for word in sys.orig_argv),
             ignore=tuple(settings.policy.ignore),
-            masks=settings.policy.masks,
+            masks=tuple(settings.policy.mask_patterns),
             key_version=KEY_VERSION,
+            notes=notes,
         )
     )
 
@@ -57,29 +70,64 @@ def _model(document: dict[str, Json]) -> str | None:
     return model if isinstance(model, str) else None
 
 
-def _facts(cassette: Cassette) -> CassetteFacts:
+def _facts(cassette: Cassette, under_other_policy: Mapping[str, int]) -> CassetteFacts:
     if not cassette.exists:
         return CassetteFacts(cassette.path, None)
-    return CassetteFacts(
-        path=cassette.path,
-        recordings=len(cassette),
-        damaged=tuple(sorted(damage.number for damage in cassette.damage)),
-        other_versions=dict(cassette.other_versions),
-    )
+    try:
+        return CassetteFacts(
+            path=cassette.path,
+            recordings=len(cassette),
+            damaged=tuple(sorted(damage.number for damage in cassette.damage)),
+            other_versions=dict(cassette.other_versions),
+            other_policies=under_other_policy.get(cassette.path, 0),
+        )
+    except CassetteError:  # Cut or replaced in this moment; that it is there is all that is known.
+        return CassetteFacts(cassette.path, 0)
 
 
-def _candidates(settings: Settings) -> Iterator[Candidate]:
-    for recording in settings.shelf.newest_first():
+class _Candidates:
+    """The recordings to compare with, newest first; counts on the way those under another policy.
+
+    Args:
+        settings: The options in force.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._policy = _keying_policy({**settings.policy.as_json(), **_redaction_policy(settings)})
+        self.under_other_policy: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Candidate]:
         try:
-            document = comparison_document(recording, settings)
-        except (CassetteError, NotJson, KeyError, TypeError, ValueError, AssertionError):
-            continue  # Sealed, and yet no request that can be compared: nothing is nearest to it.
+            for recording in self._settings.shelf.newest_first():
+                candidate = self._read(recording)
+                if candidate is not None:
+                    yield candidate
+        except CassetteError:
+            return  # The file was cut or replaced while it was read: what was seen has to do.
+
+    def _read(self, recording: Recording) -> Candidate | None:
+        try:
+            document = comparison_document(recording, self._settings)
+            if self._policy != _keying_policy(recording.policy):
+                self.under_other_policy[recording.path] += 1
+        except INCOMPARABLE:
+            return None
         where = f"{os.fspath(recording.path)}:{recording.number}"
-        yield Candidate(where, recording.number, recording.at, document)
+        return Candidate(where, recording.number, recording.at, document)
+
+
+def _redaction_policy(settings: Settings) -> dict[str, Json]:
+    return {} if settings.redaction.is_default else {"redact": settings.redaction.as_json()}
+
+
+def _keying_policy(policy: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a policy without what enters the key by its content, and shows as a difference."""
+    return {name: value for name, value in policy.items() if name not in ("prompt_files", "extra")}
 
 
 def comparison_document(recording: Recording, settings: Settings) -> dict[str, Json]:
-    """Return the key document of a recording under the options in force, before long strings became digests."""
+    """Return the key document of a recording under the options in force; long strings are no digests yet."""
     request = recording.request
     host = read_target(str(request["url"]), settings.redaction).host
     policy = recording.policy

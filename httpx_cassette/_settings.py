@@ -96,7 +96,7 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
     _refuse_unknown(project, "[tool.httpx_cassette] of pyproject.toml has no option")
     options = {**OPTIONS, **project, **given}
     mode = resolve_mode(options["mode"], os.environ)
-    shelf = _read_shelf(cassette, bool(options["fsync"]))
+    shelf = _read_shelf(cassette, _read_flag(options["fsync"], "fsync"))
     if mode in (Mode.RECORD, Mode.RERECORD):
         shelf.written.check_writable()
     return Settings(
@@ -113,7 +113,7 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
         max_calls=_read_max_calls(options["max_calls"]),
         chunk_size=_read_count(options["chunk_size"], "chunk_size"),
         wire_chunk_size=_read_optional_count(options["wire_chunk_size"], "wire_chunk_size"),
-        noise=bool(options["noise"]),
+        noise=_read_flag(options["noise"], "noise"),
         on_miss=_read_on_miss(options["on_miss"]),
     )
 
@@ -125,7 +125,14 @@ def _refuse_unknown(given: Mapping[str, Any], what: str) -> None:
 
 
 def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:
-    sources = [cassette] if isinstance(cassette, (str, os.PathLike, Cassette)) else list(cassette)
+    if isinstance(cassette, (str, os.PathLike, Cassette)):
+        sources: list[Source] = [cassette]
+    elif isinstance(cassette, Sequence):
+        sources = list(cassette)
+    else:
+        raise OptionError(
+            f"cassette={cassette!r} cannot be meant; it takes a path, a Cassette, or a list of them"
+        )
     if not sources:
         raise OptionError("an empty list names no cassette; give at least one path")
     shelf = Shelf([open_cassette(source) for source in sources])
@@ -137,7 +144,10 @@ def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:
 def _read_require_system(value: Any) -> Any:
     if isinstance(value, bool) or value == "anywhere" or callable(value):
         return value
-    raise OptionError(f"require_system={value!r} cannot be meant; it takes True, False, 'anywhere' or a callable on the call")
+    raise OptionError(
+        f"require_system={value!r} cannot be meant; "
+        "it takes True, False, 'anywhere' or a callable on the call"
+    )
 
 
 def _read_policy(value: Any) -> KeyPolicy:
@@ -150,6 +160,13 @@ def _read_policy(value: Any) -> KeyPolicy:
                 raise OptionError(f"KeyPolicy has no option {name!r}{nearest_name(name, known)}")
         return KeyPolicy(**value)
     raise OptionError(f"key_policy={value!r} cannot be meant; give it a KeyPolicy")
+
+
+def _read_flag(value: Any, name: str) -> bool:
+    # A text such as "false" would be true.
+    if not isinstance(value, bool):
+        raise OptionError(f"{name}={value!r} cannot be meant; it takes True or False")
+    return value
 
 
 def _read_count(value: Any, name: str) -> int:
@@ -188,13 +205,15 @@ def _read_statuses(value: Any) -> Callable[[int], bool]:
     if value is None:
         return lambda status: 200 <= status < 400
     wanted: set[int] = set()
-    for item in [value] if isinstance(value, (int, str)) else value:
+    for item in _items(value):
         if isinstance(item, str) and _STATUS_CLASS.fullmatch(item):
             wanted.update(range(int(item[0]) * 100, int(item[0]) * 100 + 100))
         elif type(item) is int and 100 <= item <= 599:
             wanted.add(item)
         else:
-            raise OptionError(f"record_statuses cannot hold {item!r}; it takes status codes and classes such as '4xx'")
+            raise OptionError(
+                f"record_statuses cannot hold {item!r}; it takes status codes and classes such as '4xx'"
+            )
     return wanted.__contains__
 
 
@@ -204,11 +223,17 @@ def _read_statuses(value: Any) -> Callable[[int], bool]:
 def _read_ignore(value: Any) -> Callable[[Call], bool] | None:
     if value is None or value is False:
         return None
-    return _read_matchers([*KNOWN_PROBES, *([value] if isinstance(value, str) or callable(value) else value)], "ignore")
+    return _read_matchers([*KNOWN_PROBES, *_items(value)], "ignore")
 
 
-def _read_matchers(value: Matcher | Iterable[Matcher], name: str) -> Callable[[Call], bool] | None:
-    items = [value] if isinstance(value, str) or callable(value) else list(value)
+def _items(value: Any) -> list[Any]:
+    """Return the items of an option that takes one or several."""
+    is_one = isinstance(value, str) or callable(value) or not isinstance(value, Iterable)
+    return [value] if is_one else list(value)
+
+
+def _read_matchers(value: Any, name: str) -> Callable[[Call], bool] | None:
+    items = _items(value)
     if not items:
         return None
     predicates: list[Callable[[Call], bool]] = []
@@ -219,25 +244,35 @@ def _read_matchers(value: Matcher | Iterable[Matcher], name: str) -> Callable[[C
         elif isinstance(item, str) and item.strip():
             patterns.append(_url_pattern(item) if "://" in item else _host_pattern(item))
         else:
-            raise OptionError(f"{name} cannot hold {item!r}; it takes hosts, URL prefixes and callables on the call")
-    match = re.compile("|".join(patterns), re.IGNORECASE).match if patterns else lambda url: None
+            raise OptionError(
+                f"{name} cannot hold {item!r}; it takes hosts, URL prefixes and callables on the call"
+            )
+    match = re.compile("|".join(patterns)).match if patterns else lambda url: None
     if not predicates:
         return lambda call: match(call.url) is not None
     return lambda call: match(call.url) is not None or any(predicate(call) for predicate in predicates)
 
 
 # Nothing that could be the password of another host: ``https://api.example.com@evil.example``.
-_AUTHORITY = r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?"
+_USERINFO = r"(?:[^/?#@]*@)?"
 
 
 def _url_pattern(prefix: str) -> str:
-    # A prefix ends where a part of the URL ends, so that one of ``https://a.com`` is not one of ``a.com.evil``.
-    # ``:`` ends nothing: the rest could be a password, the rest of a host. A port is part of the prefix.
+    scheme, _, rest = prefix.partition("://")
+    path_at = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
+    authority, path = rest[:path_at], rest[path_at:]
+    # A prefix ends where a part of the URL ends, so that one of ``https://a.com`` is not one of
+    # ``a.com.evil``. ``:`` ends nothing: the rest could be a password, the rest of a host. A port is part of
+    # the prefix.
     end = "" if prefix.endswith(("/", "?", "=", "&")) else r"(?=[/?#]|\Z)"
-    return re.escape(prefix) + end
+    userinfo = "" if "@" in authority else _USERINFO
+    # Case means nothing up to the path, and something in it.
+    return f"(?i:{re.escape(scheme)}://{userinfo}{re.escape(authority)}){re.escape(path)}{end}"
 
 
 def _host_pattern(host: str) -> str:
-    name = re.escape(host).replace(r"\*\.", r"(?:[^/?#@:]+\.)?") if host.startswith("*.") else re.escape(host)
+    name = re.escape(host)
+    if host.startswith("*."):
+        name = r"(?:[^/?#@:]+\.)?" + re.escape(host[2:])
     port = "" if re.search(r":\d+$", host) else r"(?::\d+)?"
-    return f"{_AUTHORITY}{name}{port}(?=[/?#]|\\Z)"
+    return f"(?i:[a-z][a-z0-9+.-]*://{_USERINFO}{name}{port})(?=[/?#]|\\Z)"

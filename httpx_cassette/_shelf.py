@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ._cassette import Appended, Cassette, Spot
-from ._errors import CassetteDamaged
+from ._errors import CassetteChanged, CassetteDamaged
 from ._recording import NewRecording, Recording
 
 __all__ = ["Shelf"]
@@ -57,7 +57,8 @@ class Shelf:
 
     def refresh(self) -> bool:
         """Read what others appended since; tell whether there was anything."""
-        return any([cassette.refresh() for cassette in self.cassettes])
+        news = [cassette.refresh() for cassette in self.cassettes]
+        return any(news)
 
     def append(self, new: NewRecording, *, gen: int | None) -> Appended:
         """Store a recording in the last cassette.
@@ -81,15 +82,25 @@ class Shelf:
         return [spot for cassette in reversed(self.cassettes) for spot in cassette.spots(key)]
 
     def _load(self, spots: list[Spot], key: bytes) -> Recording:
+        change: CassetteChanged | None = None
         for spot in spots:
-            recording = spot.cassette.load(spot, key)
-            if recording is not None:
-                return recording
-        first = spots[0]
-        reason = next((found.reason for found in first.index.damage if found.number == first.line), "damaged")
-        raise CassetteDamaged(
-            f"the recording is {reason}; if you edited it on purpose: httpx-cassette reseal {first.cassette.path}:{first.line}; "
-            "else restore the file, or record the call again with HTTPX_CASSETTE_MODE=rerecord",
-            first.cassette.path,
-            first.line,
-        )
+            try:
+                recording = spot.cassette.load(spot, key)
+            except CassetteChanged as error:
+                change = change or error
+            else:
+                if recording is not None:
+                    return recording
+        raise change or _damaged(spots[0])
+
+
+def _damaged(spot: Spot) -> CassetteDamaged:
+    path, number = spot.cassette.path, spot.line
+    reason = next(found.reason for found in spot.cassette.damage if found.number == number)
+    reseal = f"if you edited it on purpose: httpx-cassette reseal {path}:{number}; else "
+    return CassetteDamaged(
+        f"the recording is {reason}; {reseal if 'edited' in reason else ''}"
+        "restore the file, or record the call again with HTTPX_CASSETTE_MODE=rerecord",
+        path,
+        number,
+    )

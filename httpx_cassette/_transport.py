@@ -9,25 +9,25 @@ other: ``anthropic.DefaultHttpxClient`` refuses a transport with any httpx ances
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
 
 import httpx
 
 from . import _ledger
-from ._answer import Forwarded, Replayed, Served
-from ._call import Call, Json
+from ._answer import Forwarded, Replayed
+from ._bodies import RecordingStream, ReplayStream
+from ._call import Call
 from ._errors import OptionError, WrongClientError
 from ._explain import Explanation, explain
-from ._flight import Flight, Owner
+from ._flight import Owner
 from ._flow import Forward, Session, Stats, exchange, key_of, read
 from ._mode import Mode
 from ._settings import read_settings
-from ._sink import Append, LiveHead, Sink
+from ._sink import LiveHead
+from ._waiting import current_task, running_loop, wait, wait_async
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -41,16 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["CassetteTransport", "Options"]
 
 log = logging.getLogger("httpx_cassette")
-
-#: Seconds after which a call no longer waits for an identical one: the longest time-out of an SDK.
-WAIT_LIMIT = 600.0
-
-#: Chunks that are still read when a stream is closed between its finish reason and its end: a chunk with the
-#: usage and the marker of the end. A server that has more to say is not waited for.
-DRAIN_LIMIT = 16
-
-#: Seconds that an event loop waits for them.
-DRAIN_SECONDS = 2.0
 
 
 class Options(TypedDict, total=False):
@@ -96,25 +86,28 @@ class Serving:
     """The transport, but for its library.
 
     Args:
-        cassette: A path, a :class:`Cassette` to share, or a list of them: all are looked up, the last is written.
-        mode: ``replay`` (the default), ``record``, ``rerecord`` or ``live``. ``HTTPX_CASSETTE_MODE=replay`` wins over
-            it; other values of that variable apply where no mode is given.
+        cassette: A path, a :class:`Cassette` to share, or a list of them: all are looked up, the last is
+            written.
+        mode: ``replay`` (the default), ``record``, ``rerecord`` or ``live``. ``HTTPX_CASSETTE_MODE=replay``
+            wins over it; other values of that variable apply where no mode is given.
         next_transport: What real calls go through; the library's own transport by default.
-        require_system: ``True`` refuses a chat call whose first message is not a system prompt, ``"anywhere"``
-            accepts it at any position, ``False`` accepts any call; or a callable on the call.
-        prompt_files: Files whose bytes enter the key, read at each call: a mapping of names to paths, or paths.
+        require_system: ``True`` refuses a chat call whose first message is not a system prompt,
+            ``"anywhere"`` accepts it at any position, ``False`` accepts any call; or a callable on the call.
+        prompt_files: Files whose bytes enter the key, read at each call: a mapping of names to paths, or
+            paths.
         key_policy: What else enters the key, or does not: a :class:`KeyPolicy`.
         redact: What must not reach the file besides credentials: a :class:`Redaction`.
-        passthrough: Hosts, URL prefixes or a predicate on the call: really called in every mode, never stored.
+        passthrough: Hosts, URL prefixes or a predicate on the call: really called in every mode, never
+            stored.
         ignore: The same for calls that are answered 404 here and never stored. Two known probes always are.
         samples: How many answers to keep for one fingerprint; replayed in order, the last repeats.
         record_statuses: Which status codes are stored, such as ``(200, "4xx")``; 2xx and 3xx by default.
         max_calls: A run that would make one more real call stops. ``HTTPX_CASSETTE_MAX_CALLS`` sets it too.
         chunk_size: Characters of text in each delta of a replayed stream.
         wire_chunk_size: Bytes in each chunk of a replayed stream; ``None`` gives one event a chunk.
-        noise: Adds what real servers add and parsers must bear: comments, keep-alives, CRLF.
-        on_miss: Called with the :class:`CassetteMiss` before it is raised. By default a miss makes the process
-            exit with status 2, whatever becomes of the error; with ``None`` it does not.
+        noise: Adds what real servers add and parsers must bear: empty deltas, comments, keep-alives, CRLF.
+        on_miss: Called with the :class:`CassetteMiss` before it is raised. By default a miss makes the
+            process exit with status 2, whatever becomes of the error; with ``None`` it does not.
         fsync: Whether a recording is durable before the caller sees the end of the answer.
 
     Raises:
@@ -132,9 +125,12 @@ class Serving:
     ) -> None:
         given: dict[str, Any] = dict(options)
         self._next = given.pop("next_transport", None)
+        self._check_next()
         self._session = Session(read_settings(cassette, given))
-        self._sync_inner: Any = None
-        self._async_inner: Any = None
+        self._sync_inner: Any = self._next
+        self._async_inner: Any = self._next
+        self._async_loop: Any = None
+        self._opening = threading.Lock()
         _ledger.arm()
 
     def __repr__(self) -> str:
@@ -163,7 +159,7 @@ class Serving:
             request: A request of either library, as ``client.build_request`` makes it.
         """
         settings = self._session.settings
-        return key_of(*read(_call_of(request, request.read()), settings), settings).fingerprint
+        return key_of(*read(_call_of(request, _read_here(request)), settings), settings).fingerprint
 
     def explain(self, request: Any) -> Explanation:
         """Return how the key of a request comes about: the key document, and what each rule changed.
@@ -171,88 +167,113 @@ class Serving:
         Args:
             request: A request of either library.
         """
-        return explain(_call_of(request, request.read()), self._session.settings)
+        return explain(_call_of(request, _read_here(request)), self._session.settings)
 
     # -- sync --------------------------------------------------------------------------------------
 
     def _serve(self, request: Any) -> Any:
         self._check_client(request)
-        call = _call_of(request, b"" if self.mode is Mode.LIVE else request.read())
+        call = _call_of(request, _read_loaded(request) if self.mode is Mode.LIVE else request.read())
         owner = Owner(threading.get_ident(), 0)
         flow = exchange(call, self._session, owner)
         live: Any = None
         outcome: Any = None
+        answer: Replayed | Forwarded
         try:
+            step = flow.send(None)
             while True:
-                step = flow.send(outcome)
-                if isinstance(step, Forward):
-                    try:
-                        live = self._inner().handle_request(request)
-                    except BaseException as error:
-                        flow.throw(error)
-                        raise
-                    outcome = _head_of(live)
+                try:
+                    if isinstance(step, Forward):
+                        live = self._check_answer(self._inner().handle_request(request))
+                        outcome = _head_of(live)
+                    else:
+                        wait(step.flight, owner)
+                        outcome = None
+                except BaseException as error:
+                    step = flow.throw(error)
                 else:
-                    _wait(step.flight, owner)
-                    outcome = None
+                    step = flow.send(outcome)
         except StopIteration as done:
-            return self._respond(done.value, live)
+            answer = done.value
+        except BaseException:
+            if live is not None:
+                live.close()
+            raise
+        return self._respond(answer, live)
 
     def _inner(self) -> Any:
-        if self._sync_inner is None:
-            self._sync_inner = self._next or self._library.module.HTTPTransport()
-            if not hasattr(self._sync_inner, "handle_request"):
-                raise OptionError(f"next_transport={self._next!r} serves AsyncClient only, and a Client made this call")
-        return self._sync_inner
+        with self._opening:
+            if self._sync_inner is None:
+                self._sync_inner = self._library.module.HTTPTransport() if self._next is None else self._next
+            inner = self._sync_inner
+        if not hasattr(inner, "handle_request"):
+            raise OptionError(
+                f"next_transport={inner!r} serves AsyncClient only, and a Client made this call"
+            )
+        return inner
 
     def close(self) -> None:
         """Close the connections, and say what was not recorded. Closing twice does nothing."""
         inner, self._sync_inner = self._sync_inner, None
         self._report()
-        if inner is not None:
+        if hasattr(inner, "close"):
             inner.close()
 
     # -- async -------------------------------------------------------------------------------------
 
     async def _serve_async(self, request: Any) -> Any:
         self._check_client(request)
-        call = _call_of(request, b"" if self.mode is Mode.LIVE else await _read_async(request))
-        owner = Owner(threading.get_ident(), _current_task())
+        is_live = self.mode is Mode.LIVE
+        call = _call_of(request, _read_loaded(request) if is_live else await _read_async(request))
+        owner = Owner(threading.get_ident(), current_task())
         flow = exchange(call, self._session, owner)
         live: Any = None
         outcome: Any = None
+        answer: Replayed | Forwarded
         try:
+            step = flow.send(None)
             while True:
-                step = flow.send(outcome)
-                if isinstance(step, Forward):
-                    try:
-                        live = await self._inner_async().handle_async_request(request)
-                    except BaseException as error:
-                        flow.throw(error)
-                        raise
-                    outcome = _head_of(live)
+                try:
+                    if isinstance(step, Forward):
+                        live = self._check_answer(await self._inner_async().handle_async_request(request))
+                        outcome = _head_of(live)
+                    else:
+                        await wait_async(step.flight, owner)
+                        outcome = None
+                except BaseException as error:
+                    step = flow.throw(error)
                 else:
-                    try:
-                        await _wait_async(step.flight, owner)
-                    except BaseException as error:
-                        flow.throw(error)
-                        raise
-                    outcome = None
+                    step = flow.send(outcome)
         except StopIteration as done:
-            return self._respond(done.value, live)
+            answer = done.value
+        except BaseException:
+            if live is not None:
+                await live.aclose()
+            raise
+        return self._respond(answer, live)
 
     def _inner_async(self) -> Any:
-        if self._async_inner is None:
-            self._async_inner = self._next or self._library.module.AsyncHTTPTransport()
-            if not hasattr(self._async_inner, "handle_async_request"):
-                raise OptionError(f"next_transport={self._next!r} serves Client only, and an AsyncClient made this call")
-        return self._async_inner
+        # Connections belong to the loop that opened them: under a second ``asyncio.run`` those of the first
+        # are dead, and the pool would not know.
+        loop = running_loop() if self._next is None else None
+        with self._opening:
+            if self._next is not None:
+                self._async_inner = self._next
+            elif self._async_inner is None or self._async_loop is not loop:
+                self._async_inner, self._async_loop = self._library.module.AsyncHTTPTransport(), loop
+            inner = self._async_inner
+        if not hasattr(inner, "handle_async_request"):
+            raise OptionError(
+                f"next_transport={inner!r} serves Client only, and an AsyncClient made this call"
+            )
+        return inner
 
     async def aclose(self) -> None:
         """Close the connections, and say what was not recorded. Closing twice does nothing."""
         inner, self._async_inner = self._async_inner, None
+        loop, self._async_loop = self._async_loop, None
         self._report()
-        if inner is not None:
+        if hasattr(inner, "aclose") and (self._next is not None or loop is running_loop()):
             await inner.aclose()
 
     # -- both --------------------------------------------------------------------------------------
@@ -265,28 +286,68 @@ class Serving:
                 f"write: {_IMPORT_LINES.get(used, self._library.import_line)}"
             )
 
+    def _check_next(self) -> None:
+        """Refuse a transport of the other library: its responses are none for this client."""
+        roots = {base.__module__.partition(".")[0] for base in type(self._next).__mro__}
+        own = self._library.module.Request.__module__.partition(".")[0]
+        for other in sorted(roots & {"httpx", "httpx2"} - {own}):
+            raise WrongClientError(
+                f"next_transport={self._next!r} is a transport of {other}, and this CassetteTransport serves "
+                f"{self._library.name}; write: {_IMPORT_LINES[other]}"
+            )
+
+    def _check_answer(self, live: Any) -> Any:
+        if not isinstance(live, self._library.module.Response):
+            raise WrongClientError(
+                f"next_transport={self._next!r} answered with {live!r}, which is no response of "
+                f"{self._library.name}"
+            )
+        return live
+
     def _respond(self, answer: Replayed | Forwarded, live: Any) -> Any:
         library = self._library
         if isinstance(answer, Replayed):
-            stream = library.module.ByteStream(answer.content) if answer.chunks is None else library.replay_stream(answer.chunks)
             extensions = {"http_version": b"HTTP/1.1", "httpx_cassette": answer.served}
-            return library.module.Response(answer.status, headers=answer.headers, stream=stream, extensions=extensions)
+            if answer.chunks is not None:
+                stream = library.replay_stream(answer.chunks)
+                return library.module.Response(
+                    answer.status, headers=answer.headers, stream=stream, extensions=extensions
+                )
+            response = library.module.Response(
+                answer.status,
+                headers=answer.headers,
+                stream=library.module.ByteStream(answer.content),
+                extensions=extensions,
+            )
+            # As if it had been read, which it would be next: a fifth of what the client spends on a call. A
+            # library that does not know this attribute reads the stream; both give the same.
+            response._content = answer.content
+            response.elapsed = _AT_ONCE
+            return response
+        extensions = {**live.extensions, "httpx_cassette": answer.served}
         if answer.sink is None:
-            live.extensions["httpx_cassette"] = answer.served
+            live.extensions = extensions
             return live
         return library.module.Response(
             live.status_code,
             headers=live.headers.raw,
             stream=library.recording_stream(live, answer.sink),
-            extensions={**live.extensions, "httpx_cassette": answer.served},
+            extensions=extensions,
         )
 
     def _report(self) -> None:
-        unrecorded = self._session.stats.unrecorded
-        if unrecorded and self._session.is_first_look("the report at closing"):
-            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(unrecorded.items()))
-            log.warning("answers that were not recorded: %s", listed)
+        news = self._session.news()
+        if news is not None:
+            log.warning("answers that were not recorded: %s", news)
 
+
+def describe(library: str) -> str:
+    """Return the docstring of the transport of a library."""
+    options = (Serving.__doc__ or "").partition("\n\n")[2]
+    return f"Record and replay for ``{library}.Client`` and ``{library}.AsyncClient``.\n\n{options}"
+
+
+_AT_ONCE = timedelta(0)
 
 _IMPORT_LINES = {
     "httpx": "from httpx_cassette import CassetteTransport",
@@ -298,215 +359,34 @@ def _call_of(request: Any, body: bytes) -> Call:
     return Call(request.method, str(request.url), tuple(request.headers.raw), body)
 
 
-async def _read_async(request: Any) -> bytes:
+def _read_here(request: Any) -> bytes:
+    """Return the body of a request that is not being sent."""
+    try:
+        body: bytes = request.read()
+    except AssertionError as error:  # Of either library, bare: a stream that only an event loop can read.
+        raise OptionError("the body is an async stream; first: await request.aread()") from error
+    return body
+
+
+def _read_loaded(request: Any) -> bytes:
+    """Return the body where it is at hand; a stream is left to the one who sends it."""
     try:
         content: bytes = request.content
     except Exception:  # RequestNotRead, of either library: a stream, such as multipart.
+        content = b""
+    return content
+
+
+async def _read_async(request: Any) -> bytes:
+    try:
+        content: bytes = request.content
+    except Exception:
         content = await request.aread()
     return content
 
 
 def _head_of(live: Any) -> LiveHead:
     return LiveHead(live.status_code, tuple(live.headers.raw))
-
-
-# -- waiting for an identical call ---------------------------------------------------------------------
-
-
-def _wait(flight: Flight, owner: Owner) -> None:
-    over = threading.Event()
-    flight.wait(owner, over.set)
-    try:
-        if not over.wait(WAIT_LIMIT):
-            _give_up(flight)
-    finally:
-        flight.stop_waiting(owner)
-
-
-async def _wait_async(flight: Flight, owner: Owner) -> None:
-    import anyio
-
-    over, wake = _thread_safe_event()
-    flight.wait(owner, wake)
-    try:
-        with anyio.move_on_after(WAIT_LIMIT) as scope:
-            await over.wait()
-        if scope.cancelled_caught:
-            _give_up(flight)
-    finally:
-        flight.stop_waiting(owner)
-
-
-def _give_up(flight: Flight) -> None:
-    log.warning("an identical call has been under way for %d seconds; making another", WAIT_LIMIT)
-    flight.land()
-
-
-def _in_trio() -> bool:
-    trio = sys.modules.get("trio")
-    return trio is not None and trio.lowlevel.in_trio_run()
-
-
-def _current_task() -> int:
-    if _in_trio():
-        return id(sys.modules["trio"].lowlevel.current_task())
-    import asyncio  # Late: it costs more than all of this package.
-
-    task = asyncio.current_task()
-    return id(task) if task is not None else -1
-
-
-def _thread_safe_event() -> tuple[Any, Callable[[], object]]:
-    """Return an event of the running loop, and what sets it from any thread."""
-    if _in_trio():
-        trio = sys.modules["trio"]
-        event, token = trio.Event(), trio.lowlevel.current_trio_token()
-        return event, lambda: _quietly(token.run_sync_soon, event.set)
-    import asyncio
-
-    loop, waiter = asyncio.get_running_loop(), asyncio.Event()
-    return waiter, lambda: _quietly(loop.call_soon_threadsafe, waiter.set)
-
-
-def _quietly(call: Callable[..., object], argument: Any) -> None:
-    try:
-        call(argument)
-    except RuntimeError:
-        pass  # The loop of the waiter is closed, or its run over: nobody waits any more.
-
-
-# -- streams -------------------------------------------------------------------------------------------
-
-
-class ReplayStream:
-    """A recorded stream, cut anew. Iterated twice it goes on where it was, as a connection does.
-
-    Args:
-        chunks: Makes the chunks.
-    """
-
-    def __init__(self, chunks: Callable[[], Iterator[bytes]]) -> None:
-        self._make = chunks
-        self._chunks: Iterator[bytes] | None = None
-
-    def _open(self) -> Iterator[bytes]:
-        if self._chunks is None:
-            self._chunks = self._make()
-        return self._chunks
-
-    def __iter__(self) -> Iterator[bytes]:
-        # Not ``yield from``: that would end the inner iterator with the outer one.
-        for chunk in self._open():  # noqa: UP028
-            yield chunk
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self._open():
-            yield chunk
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
-
-    async def aclose(self) -> None:
-        """Do nothing: there is no connection."""
-
-
-class RecordingStream:
-    """A live body that is watched while it passes; each chunk is handed on as it came.
-
-    Args:
-        live: The response of the real server.
-        sink: What watches.
-    """
-
-    def __init__(self, live: Any, sink: Sink) -> None:
-        self._stream = live.stream
-        self._sink = sink
-        self._iterator: Any = None
-        self._is_cancelled = False
-        # Who waits for this call must not wait for ever when the response is lost without being closed.
-        weakref.finalize(self, sink.forget).atexit = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        if self._iterator is None:
-            self._iterator = iter(self._stream)
-        while (chunk := self._next_chunk()) is not None:
-            yield chunk
-
-    def _next_chunk(self) -> bytes | None:
-        """Return the next chunk once what it completes is stored, or ``None`` at the end."""
-        try:
-            chunk: bytes = next(self._iterator)
-        except StopIteration:
-            _perform(self._sink.end())
-            return None
-        except BaseException as error:
-            self._sink.fail(error)
-            raise
-        _perform(self._sink.feed(chunk))
-        return chunk
-
-    def close(self) -> None:
-        """Close the connection; a stream that had finished is stored first."""
-        try:
-            if self._may_drain():
-                for _ in range(DRAIN_LIMIT):
-                    if self._sink.is_settled or self._next_chunk() is None:
-                        break
-            _perform(self._sink.close())
-        finally:
-            self._stream.close()
-
-    def _may_drain(self) -> bool:
-        return self._iterator is not None and self._sink.is_complete and not self._sink.is_settled and not self._is_cancelled
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._iterator is None:
-            self._iterator = self._stream.__aiter__()
-        while (chunk := await self._next_chunk_async()) is not None:
-            yield chunk
-
-    async def _next_chunk_async(self) -> bytes | None:
-        try:
-            chunk: bytes = await self._iterator.__anext__()
-        except StopAsyncIteration:
-            await _perform_async(self._sink.end())
-            return None
-        except BaseException as error:
-            # CancelledError above all: a cancelled task must not be kept waiting for a server.
-            self._is_cancelled = True
-            self._sink.fail(error)
-            raise
-        await _perform_async(self._sink.feed(chunk))
-        return chunk
-
-    async def aclose(self) -> None:
-        """Close the connection; a stream that had finished is stored first."""
-        try:
-            if self._may_drain():
-                await self._drain_async()
-            await _perform_async(self._sink.close())
-        finally:
-            await self._stream.aclose()
-
-    async def _drain_async(self) -> None:
-        import anyio
-
-        with anyio.move_on_after(DRAIN_SECONDS):
-            for _ in range(DRAIN_LIMIT):
-                if self._sink.is_settled or await self._next_chunk_async() is None:
-                    return
-
-
-def _perform(step: Append | None) -> None:
-    if step is not None:
-        step.run()
-
-
-async def _perform_async(step: Append | None) -> None:
-    if step is not None:
-        from anyio import to_thread
-
-        await to_thread.run_sync(step.run)
 
 
 # -- httpx ---------------------------------------------------------------------------------------------
@@ -521,10 +401,14 @@ class _HttpxRecordingStream(RecordingStream, httpx.SyncByteStream, httpx.AsyncBy
 
 
 class CassetteTransport(Serving, httpx.BaseTransport, httpx.AsyncBaseTransport):
-    __doc__ = "Record and replay for ``httpx.Client`` and ``httpx.AsyncClient``.\n\n" + (Serving.__doc__ or "").partition("\n\n")[2]
+    __doc__ = describe("httpx")
 
     _library = Library(
-        "httpx", httpx, _HttpxReplayStream, _HttpxRecordingStream, "from httpx_cassette import CassetteTransport"
+        "httpx",
+        httpx,
+        _HttpxReplayStream,
+        _HttpxRecordingStream,
+        "from httpx_cassette import CassetteTransport",
     )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -538,6 +422,6 @@ class CassetteTransport(Serving, httpx.BaseTransport, httpx.AsyncBaseTransport):
         return response
 
 
-# At import, not at the first transport: a program whose workers alone build clients must learn of their misses
-# too. It sets one variable and one attribute of ``sys``; no hook is installed before something missed.
+# At import, not at the first transport: a program whose workers alone build clients must learn of their
+# misses too. It sets one variable and one attribute of ``sys``; no hook is installed before something missed.
 _ledger.arm()

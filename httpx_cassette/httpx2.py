@@ -5,9 +5,12 @@ from __future__ import annotations
 try:
     import httpx2
 except ImportError as error:
-    raise ImportError("httpx2 is not installed; it comes with: pip install 'httpx_cassette[httpx2]'") from error
+    raise ImportError(
+        "httpx2 is not installed; it comes with: pip install 'httpx_cassette[httpx2]'"
+    ) from error
 
-from ._transport import Library, RecordingStream, ReplayStream, Serving
+from ._bodies import RecordingStream, ReplayStream
+from ._transport import Library, Serving, describe
 
 __all__ = ["CassetteTransport"]
 
@@ -20,8 +23,8 @@ class _Httpx2RecordingStream(RecordingStream, httpx2.SyncByteStream, httpx2.Asyn
     pass
 
 
-class CassetteTransport(Serving, httpx2.BaseTransport, httpx2.AsyncBaseTransport):
-    __doc__ = "Record and replay for ``httpx2.Client`` and ``httpx2.AsyncClient``.\n\n" + (Serving.__doc__ or "").partition("\n\n")[2]
+class CassetteTransport(Serving, httpx2.BaseTransport, httpx2.AsyncBaseTransport):  # noqa: D101 - below
+    __doc__ = describe("httpx2")
 
     _library = Library(
         "httpx2",

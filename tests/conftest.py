@@ -18,7 +18,10 @@ from collections.abc import Generator, Iterator
 import hypothesis
 import pytest
 
+from httpx_cassette import _ledger
 from httpx_cassette.stand_in import StandInServer
+
+from .colours import COLOURS, Colour
 
 # The SDK judges live in environments of their own (nox -s sdk sdk_old).
 collect_ignore = [] if importlib.util.find_spec("openai") else ["sdk"]
@@ -109,3 +112,17 @@ def stand_in(loopback: None) -> Iterator[StandInServer]:
     """Give a stand-in model server; ``stand_in.url`` is the base URL for an SDK."""
     with StandInServer() as server:
         yield server
+
+
+@pytest.fixture(params=COLOURS, ids=repr)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    """Give each way of making calls: httpx and httpx2, sync, under asyncio and under trio."""
+    found: Colour = request.param
+    return found
+
+
+@pytest.fixture(autouse=True)
+def misses_end_with_the_test() -> Iterator[None]:
+    """Forget the misses of a test: its run is no failure because a call missed where it should."""
+    yield
+    _ledger.clear()

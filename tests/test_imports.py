@@ -42,9 +42,9 @@ PARTS = {
         "package transport flow miss ledger settings key cassette redact data stand-in",
     ),
     "package": Part("__init__", "transport flow ledger settings key cassette redact data"),
-    "transport": Part("httpx2 _transport", "flow ledger settings key cassette redact data"),
+    "transport": Part("httpx2 _transport _bodies _waiting", "flow ledger settings key cassette redact data"),
     "flow": Part(
-        "_flow _flight _search _explain _answer _sink _decoding",
+        "_flow _session _flight _search _explain _answer _sink _live_stream _decoding",
         "miss ledger settings dialects dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
@@ -55,17 +55,19 @@ PARTS = {
     "providers": Part(
         "dialects.openai_chat dialects.openai_responses dialects.anthropic_messages dialects.gemini "
         "dialects.cohere dialects.mistral dialects.ollama dialects.generic",
-        "dialect streams data",
+        "dialect streams canonical data",
     ),
     # The key for its version alone: lines of another one are counted, not indexed.
-    "cassette": Part("_shelf _cassette _index _file_lock _recording", "key canonical data"),
-    "key": Part("_fingerprint _request", "dialect redact canonical data"),
+    "cassette": Part("_shelf _cassette _view _index _open_file _recording _line", "key canonical data"),
+    "key": Part(
+        "_fingerprint _prompt_files _policy _request _multipart _url", "dialect redact canonical data"
+    ),
     "redact": Part("_redact _tripwire _secret_rules", "canonical data"),
     "dialect": Part("dialects._dialect", "streams data"),
     "streams": Part(
         "dialects._script dialects._cutting dialects._reading dialects._framing", "canonical data"
     ),
-    "canonical": Part("_canonical", "data"),
+    "canonical": Part("_canonical _survey _rules _masking _digests _parsing", "data"),
     "stand-in": Part("stand_in _stand_in_answers", "data"),
     "data": Part("_paths _suggest _call _errors", ""),
 }
@@ -79,21 +81,21 @@ OUTSIDE = {
     "rich": "cli cli.*",
     "pytest": "pytest_plugin",
     # The flow and everything under it does no network I/O.
-    "anyio": "_transport",
-    "asyncio": "_transport",
+    "anyio": "_bodies _waiting",
+    "asyncio": "_waiting",
     "http": "stand_in",
     "socket": "stand_in",
     "socketserver": "stand_in",
     "ssl": "",
-    "trio": "_transport",
+    "trio": "_waiting",
     "urllib.request": "",
 }
 
 #: Who opens files, and which: only these touch the disk.
 FILES = {
     "_cassette": "cassettes",
-    "_file_lock": "the lock of a cassette",
-    "_fingerprint": "prompt files",
+    "_open_file": "cassettes",
+    "_prompt_files": "prompt files",
     "_project": "pyproject.toml",
     "_exit": "the ledger of child processes",
     "_ledger_file": "the ledger of child processes",

@@ -42,6 +42,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[_ledger.
     monkeypatch.setattr(_ledger, "_ledger", fresh)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
     monkeypatch.setattr(sys, _exit._NAME, None, raising=False)
     for variable in (LEDGER_VARIABLE, MISSES_VARIABLE):
@@ -115,6 +116,18 @@ def test_a_key_is_printed_once_and_counted(capsys: pytest.CaptureFixture[str]) -
 
     assert [(entry.key, entry.count) for entry in entries()] == [("a", 3), ("b", 1)]
     assert capsys.readouterr().err == REPORT.format("a") + "\n" + REPORT.format("b") + "\n"
+
+
+def test_another_kind_of_stop_for_the_same_key_is_another_entry(capsys: pytest.CaptureFixture[str]) -> None:
+    """A call that missed, and whose answer could then not be stored, is reported twice."""
+    enter(miss(), key="a")
+    enter(CassetteWriteError("the answer could not be stored"), key="a")
+
+    assert [(entry.kind, entry.key) for entry in entries()] == [
+        ("CassetteMiss", "a"),
+        ("CassetteWriteError", "a"),
+    ]
+    assert capsys.readouterr().err == REPORT.format("a") + "\nthe answer could not be stored\n"
 
 
 def test_entries_are_limited(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,10 +223,10 @@ def test_the_same_key_with_hooks_counts_later() -> None:
 def test_the_hooks_are_installed_once() -> None:
     """The first entry wraps the hooks, further ones leave them."""
     enter(miss("a"), key="a")
-    hooks = (sys.excepthook, threading.excepthook)
+    hooks = (sys.excepthook, sys.unraisablehook, threading.excepthook)
     enter(miss("b"), key="b")
 
-    assert (sys.excepthook, threading.excepthook) == hooks
+    assert (sys.excepthook, sys.unraisablehook, threading.excepthook) == hooks
     assert sys.excepthook is not sys.__excepthook__
 
 
@@ -455,6 +468,44 @@ def test_the_guard_counts_what_children_missed(
     assert not os.path.exists(path)
 
 
+def test_a_report_that_was_captured_is_written_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where ``sys.stderr`` was not that of the process, the report follows, unless it was taken back."""
+    enter(miss("a"), key="a")
+    error = quietly("b")
+    with expected_miss():
+        raise error
+    enter(miss("c"), key="c", hooks=False)
+    capsys.readouterr()
+
+    with pytest.raises(End):
+        guard_that_ends().finish()
+
+    assert capsys.readouterr().err == (
+        f"httpx_cassette: the exit status is 2; reported while stderr was redirected:\n{REPORT.format('a')}\n"
+    )
+
+
+def test_what_is_written_at_the_end_is_limited(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Past the limit one line says so."""
+    monkeypatch.setattr(_ledger, "UNSEEN_LIMIT", 1)
+    for key in "abc":
+        enter(miss(key), key=key)
+
+    assert [*_exit.guard().unseen.values()] == [REPORT.format("a"), "further reports are not repeated"]
+
+
+def test_a_report_that_reached_stderr_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process's own stderr is enough, also as another object."""
+    with open(2, "w", closefd=False) as again:
+        for key, stream in (("a", sys.__stderr__), ("b", again)):
+            monkeypatch.setattr(sys, "stderr", stream)
+            enter(miss(key), key=key)
+
+    assert _exit.guard().unseen == {}
+
+
 def test_the_guard_leaves_other_endings_alone() -> None:
     """Nothing happens without a miss, in another process, or when somebody has taken over."""
     guard = guard_that_ends()
@@ -566,6 +617,30 @@ def test_a_thread_does_not_repeat_the_report(capsys: pytest.CaptureFixture[str])
     thread.join()
 
     assert capsys.readouterr().err.count("fingerprint  a") == 1
+
+
+class Conversation:
+    """Makes a call when it is collected."""
+
+    def __del__(self) -> None:
+        ask()
+
+
+def test_a_finaliser_does_not_repeat_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor does the hook for what Python cannot raise."""
+    Conversation()
+
+    assert capsys.readouterr().err.count("fingerprint  a") == 1
+
+
+def test_when_the_interpreter_ends_the_report_may_be_repeated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The names of the module may be gone by then, so the hook uses none."""
+    monkeypatch.setattr(sys, "is_finalizing", lambda: True)
+    Conversation()
+
+    assert capsys.readouterr().err.count("fingerprint  a") == 2
 
 
 def test_an_interrupt_keeps_its_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,17 +59,17 @@ class SystemPrompt:
 
     Args:
         place: The place in words, for the error.
-        missing: Given the body and whether any position will do, returns ``None`` when a system prompt that is
-            not blank stands there, else what was found instead.
+        missing: Given the body and whether any position will do, returns ``None`` when a system prompt that
+            is not blank stands there, else what was found instead.
     """
 
     place: str
     missing: Callable[[dict[str, Json], bool], str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """One wire format.
+    """One wire format. Each is one object, equal to itself alone.
 
     Args:
         name: As it stands in recordings and reports: ``openai-chat``.
@@ -79,7 +79,8 @@ class Dialect:
             something.
         prefill_roles: Roles whose last turn is a prefill.
         folds: Which ways of writing a request are one.
-        references: Paths of ids that only tie a call to its result.
+        references: Paths of ids that only tie a call to its result; without ``**``, whose places come in the
+            order of members.
         media: Paths of base64 that is stored as its digest. Data URLs are found without a path.
         system: Where the system prompt lives, or ``None`` for calls that have none.
         stream: How its streams are assembled and cut, or ``None`` when they are stored verbatim.

@@ -79,11 +79,16 @@ _EMPTY_BELOW = Paths(
         "messages[*].content",
         "messages[*].function_call",
         "messages[*].name",
+        "messages[*].parsed",
         "messages[*].reasoning",
         "messages[*].reasoning_content",
         "messages[*].reasoning_details",
         "messages[*].refusal",
+        # litellm's proxy gives a role to the first choice only; openai's client sends null for the others.
+        "messages[*].role",
         "messages[*].tool_calls",
+        # openai's stream helper sets it or not, depending on what comes behind the call in the stream.
+        "messages[*].tool_calls[*].function.parsed_arguments",
     ]
 )
 
@@ -97,7 +102,14 @@ _EMPTY_BELOW = Paths(
 # - Hugging Face's router hands the call to a provider that decides.
 _SAMPLING = frozenset({"temperature", "top_p", "frequency_penalty", "presence_penalty"})
 _DECIDE_SAMPLING = frozenset(
-    {"openrouter.ai", "api.perplexity.ai", "api.mistral.ai", "router.huggingface.co", "localhost", "host.docker.internal"}
+    {
+        "openrouter.ai",
+        "api.perplexity.ai",
+        "api.mistral.ai",
+        "router.huggingface.co",
+        "localhost",
+        "host.docker.internal",
+    }
 )
 
 
@@ -134,7 +146,9 @@ def _system_missing(body: dict[str, Json], anywhere: bool) -> str | None:
     if anywhere:
         return "no message with the role system or developer whose content is not blank"
     first = messages[0]
-    return f"a message with the role {first.get('role')!r}" if isinstance(first, dict) else "no message object"
+    return (
+        f"a message with the role {first.get('role')!r}" if isinstance(first, dict) else "no message object"
+    )
 
 
 def _has_text(content: Json) -> bool:

@@ -13,6 +13,12 @@ __all__ = ["GENERIC"]
 
 GENERIC = Dialect(
     name="generic",
-    # The names under which conversational text stands in every format seen so far.
-    text=Paths(["**.content", "**.text", "**.system", "**.instructions"]),
+    # The names under which conversational text stands in every format seen so far. The arguments of a tool
+    # call are none, even where one of them is named ``content``.
+    text=Paths(
+        ["**.content", "**.text", "**.system", "**.instructions"],
+        closed=("args", "arguments", "input", "parameters"),
+    ),
+    turns="messages",
+    prefill_roles=frozenset({"assistant"}),
 )

@@ -1,0 +1,180 @@
+"""The events of one real stream, parsed as they pass: how far it has come, and what is stored of it.
+
+Content types lie and formats grow, so a stream is looked at before it is believed, and one that no table
+explains is kept event by event.
+Nothing here knows where the bytes come from or where the recording goes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from ._call import Json
+from ._errors import CassetteError
+from ._redact import Redaction
+from .dialects import Dialect
+from .dialects._framing import Event, EventParser, NdjsonParser, SseParser, load_event_json
+from .dialects._script import Script, StreamTable, assemble, prove, verbatim
+
+__all__ = ["LiveStream", "find_framing", "stored_bytes"]
+
+_SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: Dialect) -> str:
+    """Return ``sse``, ``ndjson``, empty for a whole body, or ``unsure`` while too little has come.
+
+    Args:
+        start: The first bytes of the body that are not blank.
+        content_type: What the header says, in lower case.
+        wants_stream: Whether the request asked for a stream.
+        dialect: The wire format.
+    """
+    table = dialect.stream
+    if "event-stream" in content_type or (wants_stream and "ndjson" not in content_type):
+        if start[:1] in (b"{", b"["):
+            return "ndjson" if table is not None and table.framing == "ndjson" and start[:1] == b"{" else ""
+        if "event-stream" in content_type or start.startswith(_SSE_STARTS):
+            return "sse"
+        return "unsure" if any(name.startswith(start) for name in _SSE_STARTS) else ""
+    return "ndjson" if ("ndjson" in content_type or "jsonl" in content_type) and start[:1] == b"{" else ""
+
+
+def stored_bytes(raw: bytes, redaction: Redaction) -> dict[str, Json]:
+    """Return what is stored of bytes that are no text.
+
+    Raises:
+        CassetteError: A credential stands in them, which base64 would hide and not remove.
+    """
+    text = raw.decode("latin-1")
+    if redaction.text(text) != text:
+        raise CassetteError("a credential stands in an answer that is no text")
+    return {"base64": base64.b64encode(raw).decode("ascii")}
+
+
+class LiveStream:
+    """The events of one stream.
+
+    Args:
+        framing: ``sse`` or ``ndjson``.
+        dialect: The wire format.
+
+    Attributes:
+        fault: Why the stream of a known format is stored event by event, if it is.
+    """
+
+    def __init__(self, framing: str, dialect: Dialect) -> None:
+        self.framing = framing
+        self._dialect = dialect
+        self._parser: EventParser = NdjsonParser() if framing == "ndjson" else SseParser()
+        table = dialect.stream
+        self._table = table if table is not None and table.framing == framing else None
+        self._progress = self._table.progress() if self._table is not None else _AnyProgress()
+        self._events: list[Event] = []
+        self._is_verbatim = False
+        self.fault: str | None = None
+
+    @property
+    def ends_with_body(self) -> bool:
+        """Whether nothing but the end of the body ends streams of this format."""
+        return self._table is None
+
+    @property
+    def is_complete(self) -> bool:
+        return self._progress.is_complete
+
+    @property
+    def is_terminated(self) -> bool:
+        return self._progress.is_terminated
+
+    @property
+    def error(self) -> str | None:
+        return self._progress.error
+
+    @property
+    def finish(self) -> Json:
+        return self._progress.finish
+
+    def feed(self, data: bytes) -> None:
+        self._take(self._parser.feed(data))
+
+    def flush(self) -> None:
+        self._take(self._parser.flush())
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            if self._progress.is_terminated:
+                return  # What a server sends behind its own end is read by nobody.
+            self._events.append(event)
+            try:
+                value = load_event_json(event.data)
+            except ValueError:
+                value = None
+            self._progress.observe(event, value)
+
+    def members(self, raw: bytes, redaction: Redaction) -> dict[str, Json]:
+        """Return what is stored of the stream: its script, or where it is no text its bytes."""
+        if not self._parser.is_text or self._parser.overflowed:
+            return stored_bytes(raw, redaction)
+        if self._table is not None:
+            script, self.fault = _assemble(self._events, self._table)
+            if self.fault is None:
+                return self._script(redaction.json(script), "assembled")
+        self._is_verbatim = True
+        return self._script(redaction.json(verbatim(self._events)), "verbatim")
+
+    def _script(self, script: Json, stored: str) -> dict[str, Json]:
+        return {"framing": self.framing, "stored": stored, "script": script}
+
+    def hides_secret(self, redaction: Redaction) -> bool:
+        """Tell whether text that stands in pieces holds a credential that no piece shows.
+
+        Nothing says which pieces belong together, so those that stand at one place are joined.
+        """
+        if not self._is_verbatim:
+            return False
+        pieces: dict[str, list[str]] = {}
+        for event in verbatim(self._events):
+            _collect_text(event, "", pieces)
+        redact = redaction.text
+        return any(redact("".join(found)) != "".join(map(redact, found)) for found in pieces.values())
+
+
+def _assemble(events: list[Event], table: StreamTable) -> tuple[Script, str | None]:
+    """Return a stream's script, and what is wrong with it if anything is."""
+    try:
+        script = assemble(events, table)
+        return script, prove(events, script, table)
+    except Exception as error:  # An event of a shape that nobody thought of; the answer is paid for.
+        return [], f"assembling it raised {type(error).__name__}"
+
+
+def _collect_text(value: Json, place: str, pieces: dict[str, list[str]]) -> None:
+    if isinstance(value, str):
+        pieces.setdefault(place, []).append(value)
+    elif isinstance(value, Mapping):
+        for name, child in value.items():
+            _collect_text(child, f"{place}.{name}", pieces)
+    elif isinstance(value, list):
+        for child in value:
+            _collect_text(child, f"{place}[]", pieces)
+
+
+class _AnyProgress:
+    """How far a stream of an unknown format has come: only an error or ``[DONE]`` can be seen."""
+
+    is_complete = False
+    finish: Json = None
+
+    def __init__(self) -> None:
+        self.is_terminated = False
+        self.error: str | None = None
+
+    def observe(self, event: Event, value: Any) -> None:
+        self.is_terminated = self.is_terminated or event.data == "[DONE]"
+        if event.event == "error" or any(name == "error" for name, _ in event.extra):
+            self.error = event.data or "an error field"
+        elif isinstance(value, dict) and isinstance(value.get("error"), dict):
+            self.error = str(value["error"].get("message", "an error"))

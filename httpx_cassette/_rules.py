@@ -1,0 +1,132 @@
+"""The rules of the key that change a document: ignore, strip, fold, rename.
+
+A rule is given the paths or the table it works on; nothing here knows about HTTP, providers or files.
+Every rule works in place on a document that the caller owns, and applied twice it changes nothing more,
+but for ``remove_places`` with an index, which names another element then.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+
+from ._call import Json
+from ._parsing import is_same_json
+from ._paths import Paths, Place
+
+__all__ = [
+    "fold_defaults",
+    "has_trailing_blanks",
+    "is_blank",
+    "remove_places",
+    "rename_references",
+    "single_text",
+    "strip_lines",
+    "strip_places",
+]
+
+# -- ignore --------------------------------------------------------------------------------------------
+
+
+def remove_places(document: Json, paths: Paths) -> None:
+    """Remove what stands at the paths: members of objects, elements of lists."""
+    # Two paths may name one place, and what comes after it would be removed in its stead.
+    places = {(id(place[0]), place[1]): place for place in paths.places(document)}
+    # Elements go from the back, so that an index still names its element when its turn comes.
+    for container, step in sorted(places.values(), key=_index, reverse=True):
+        del container[step]  # type: ignore[arg-type]  # the step is the container's
+
+
+def _index(place: Place) -> int:
+    return place[1] if isinstance(place[1], int) else -1
+
+
+# -- strip ---------------------------------------------------------------------------------------------
+
+_BLANKS = " \t\r"
+
+# Only a newline cuts lines: U+00A0, U+2028, form feeds and the like are text. The newline stands first
+# because ``re`` looks for a leading literal fast: a tenth of what three searches with ``in`` take.
+_AFTER_BLANK = re.compile(r"\n(?<=[ \t\r]\n)")
+_find = _AFTER_BLANK.search
+
+
+def has_trailing_blanks(text: str) -> bool:
+    """Tell whether spaces, tabs or CR stand before a newline or at the end."""
+    return (text != "" and text[-1] in _BLANKS) or _find(text) is not None
+
+
+def strip_lines(text: str) -> str:
+    """Return the text without spaces, tabs and CR before each newline and at its end."""
+    if not has_trailing_blanks(text):
+        return text
+    return "\n".join([piece.rstrip(_BLANKS) for piece in _AFTER_BLANK.split(text)])
+
+
+def strip_places(places: Iterable[Place]) -> None:
+    """Strip the strings that stand at the places."""
+    for container, step in places:
+        text = container[step]  # type: ignore[index]  # the step is the container's
+        if isinstance(text, str):
+            container[step] = strip_lines(text)  # type: ignore[index]  # as above
+
+
+#: Characters without a mark on paper that Unicode counts as letters, symbols or accents: Hangul fillers, the
+#: blank Braille pattern, the joiner of graphemes and the selectors of variants.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
+    chr(0xFE00 + n) for n in range(16)
+}
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nothing visible stands in a text: white space and format characters do not count."""
+    return not text.strip() or all(
+        mark in _INVISIBLE or unicodedata.category(mark) in ("Cf", "Zs", "Cc", "Zl", "Zp") for mark in text
+    )
+
+
+# -- fold ----------------------------------------------------------------------------------------------
+
+
+def fold_defaults(
+    members: dict[str, Json],
+    defaults: Mapping[str, Json],
+    is_wanted: Callable[[str], bool] = lambda _: True,
+) -> list[str]:
+    """Drop members that are equal to their documented default; return the names dropped."""
+    dropped = [
+        name
+        for name, value in members.items()
+        # ``==`` first, although it takes 1 for true: it is quick to say no.
+        if name in defaults
+        and value == defaults[name]
+        and is_same_json(value, defaults[name])
+        and is_wanted(name)
+    ]
+    for name in dropped:
+        del members[name]
+    return dropped
+
+
+def single_text(value: Json) -> Json:
+    """Return the text of a list that holds one text part and nothing else, or the value as it is."""
+    if isinstance(value, list) and len(value) == 1:
+        part = value[0]
+        if isinstance(part, dict) and len(part) == 2 and part.get("type") == "text":
+            text = part.get("text")
+            return text if isinstance(text, str) else value
+    return value
+
+
+# -- rename --------------------------------------------------------------------------------------------
+
+
+def rename_references(places: Iterable[Place]) -> None:
+    """Rename the ids at the places to ``call_1``, ``call_2`` by first appearance; an empty id stays."""
+    # Read before any is written: a place may come twice, and a new name may be another's old one.
+    sent = [(container, step, container[step]) for container, step in places]  # type: ignore[index]  # its own
+    names: dict[str, str] = {}
+    for container, step, reference in sent:
+        if isinstance(reference, str) and reference:
+            container[step] = names.setdefault(reference, f"call_{len(names) + 1}")  # type: ignore[index]  # as above

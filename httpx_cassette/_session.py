@@ -1,0 +1,154 @@
+"""What one transport remembers between calls: what it did, what it warned of, which answer comes next.
+
+Threads share it, and finalisers of lost answers call into it at any point.
+Nothing here decides about a call.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import threading
+from dataclasses import dataclass, field
+
+from . import _ledger
+from ._call import Call
+from ._errors import CallLimitReached, CassetteMiss, CassetteStop
+from ._settings import Settings
+
+__all__ = ["Session", "Stats", "stop"]
+
+log = logging.getLogger("httpx_cassette")
+
+
+@dataclass
+class Stats:
+    """What a transport has done; ``transport.stats`` gives it.
+
+    Args:
+        replayed: Calls answered from a cassette.
+        recorded: Real calls whose answer was stored.
+        live: Real calls in all.
+        passed: Real calls that were let through without a look at the cassette.
+        ignored: Calls answered 404 here.
+        waited: Calls answered by the real call of an identical one.
+        missed: Calls that no cassette holds.
+        unrecorded: Real calls whose answer was not stored, by reason: a status, the name of the error that
+            the call raised, ``abandoned``, ``truncated``, ``failed`` or ``too large``.
+    """
+
+    replayed: int = 0
+    recorded: int = 0
+    live: int = 0
+    passed: int = 0
+    ignored: int = 0
+    waited: int = 0
+    missed: int = 0
+    unrecorded: dict[str, int] = field(default_factory=dict)
+
+
+class Session:
+    """The options of one transport, and what it remembers between calls.
+
+    Args:
+        settings: The options.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stats = Stats()
+        # Re-entrant: what became of a lost answer is counted by a finaliser, which runs at any point.
+        self.lock = threading.RLock()
+        self._positions: dict[bytes, int] = {}
+        self._given_back: dict[bytes, list[int]] = {}
+        self._open = 0
+        self._told: object = None
+        self._warned: set[str] = set()
+        self._looked_at: set[object] = set()
+
+    def next_position(self, key: bytes) -> int:
+        """Count the calls of one key: which of several answers comes next."""
+        with self.lock:
+            given_back = self._given_back.get(key)
+            if given_back:
+                return heapq.heappop(given_back)
+            position = self._positions.get(key, 0)
+            self._positions[key] = position + 1
+        return position
+
+    def give_back(self, key: bytes, position: int) -> None:
+        """Have the next call of a key take a position whose answer was not stored: a retry, as a rule."""
+        with self.lock:
+            heapq.heappush(self._given_back.setdefault(key, []), position)
+
+    def take_budget(self, call: Call, url: str) -> None:
+        """Count one real call.
+
+        Raises:
+            CallLimitReached: It would be one more than ``max_calls``.
+        """
+        limit = self.settings.max_calls
+        with self.lock:
+            if limit is None or self.stats.live < limit:
+                self.stats.live += 1
+                return
+        raise stop(
+            self.settings,
+            CallLimitReached(
+                f"one more real call would exceed max_calls={limit}: {call.method} {url}\n"
+                f"  to allow it: max_calls={limit + 1}, or HTTPX_CASSETTE_MAX_CALLS={limit + 1}",
+                {"limit": limit, "url": url},
+            ),
+            f"limit {limit}",
+        )
+
+    def count_open(self, change: int) -> None:
+        """Count the answers that are on their way to the caller and not yet stored."""
+        with self.lock:
+            self._open += change
+
+    def news(self) -> str | None:
+        """Return what was not recorded so far in one line, or ``None`` where that was told before."""
+        with self.lock:
+            listed = [f"{count} {reason}" for reason, count in sorted(self.stats.unrecorded.items())]
+            if self._open:
+                listed.append(f"{self._open} still open")
+            if not listed or listed == self._told:
+                return None
+            self._told = listed
+        return ", ".join(listed)
+
+    def is_first_look(self, name: object) -> bool:
+        """Tell whether something is looked at for the first time."""
+        if name in self._looked_at:
+            return False
+        self._looked_at.add(name)
+        return True
+
+    def count(self, name: str) -> None:
+        """Add one to a counter of the statistics."""
+        with self.lock:
+            setattr(self.stats, name, getattr(self.stats, name) + 1)
+
+    def count_unrecorded(self, reason: str) -> None:
+        """Count one real call whose answer was not stored."""
+        with self.lock:
+            self.stats.unrecorded[reason] = self.stats.unrecorded.get(reason, 0) + 1
+
+    def warn_once(self, key: str, message: str) -> None:
+        """Log a warning, once for each key."""
+        with self.lock:
+            if key in self._warned:
+                return
+            self._warned.add(key)
+        log.warning(message)
+
+
+def stop(settings: Settings, error: CassetteStop, key: str) -> CassetteStop:
+    """Enter an error in the ledger, so that no ``except`` can hide it; return it to be raised."""
+    on_miss = settings.on_miss
+    # Before anything that could raise itself.
+    _ledger.enter(error, key=key, hooks=on_miss is not None)
+    if callable(on_miss) and isinstance(error, CassetteMiss):
+        on_miss(error)
+    return error

@@ -1,0 +1,126 @@
+"""``python -m tests.conformance``: what is tried, and the exit status.
+
+0: everything is equal. 1: something differs. 2: misuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from httpx_cassette import CassetteStop
+from httpx_cassette.dialects import recognise
+from httpx_cassette.httpx2 import CassetteTransport
+
+from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
+from ._judge import Judge
+from ._openai_chat import OpenAIChatJudge
+from ._report import FileReport, as_data, as_text
+from ._sabotage import SABOTAGES, sabotaged
+from ._trial import Outcome, try_exchange
+
+#: Dialect -> the SDK that judges it.
+JUDGES: dict[str, Callable[[Exchange], Judge]] = {"openai-chat": OpenAIChatJudge}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Hold the invariants against folders of recorded exchanges and return the exit status."""
+    options = _parser().parse_args(arguments)
+    transport = sabotaged(SABOTAGES[options.sabotage]) if options.sabotage else CassetteTransport
+    every = 1 if options.full else options.every
+    try:
+        files = [path for folder in options.folders for path in find_files(folder, options.files)]
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # What is stored event by event stands in the table.
+            reports = [_try_file(path, every, transport, Path(folder)) for path in files]
+    except NotExchanges as error:
+        return _refuse(str(error))
+    if not any(report.outcomes for report in reports):
+        return _refuse(f"no exchange of a format that is judged ({', '.join(JUDGES)}) was found")
+    if options.json:
+        print(json.dumps(as_data(reports), default=repr))
+    else:
+        print(as_text(reports))
+    return 1 if any(report.differing for report in reports) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance",
+        description="Hold the stream invariants against recorded exchanges, with the real SDKs as judges.",
+    )
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a folder of exchange files")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--full", action="store_true", help="try every exchange")
+    chosen.add_argument("--every", type=_count, default=5, metavar="N", help="try every n-th (default: 5)")
+    parser.add_argument("--files", default="*.jsonl", metavar="GLOB", help="try these files only")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    names = ", ".join(SABOTAGES)
+    parser.add_argument("--sabotage", choices=SABOTAGES, metavar="NAME", help=f"falsify replays: {names}")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count; give 1 or more")
+    return int(text)
+
+
+def _refuse(message: str) -> int:
+    print(f"Error: {message}", file=sys.stderr)
+    return 2
+
+
+def _try_file(path: Path, every: int, transport: type[CassetteTransport], folder: Path) -> FileReport:
+    exchanges = read_exchanges(path)
+    report = FileReport(path.stem, len(exchanges))
+    chosen = exchanges[::every]
+    for number, exchange in enumerate(chosen):
+        _show_progress(path.stem, number, len(chosen))
+        dialect = recognise(urlsplit(exchange.url).path, exchange.body).name
+        make_judge = JUDGES.get(dialect)
+        if make_judge is None:
+            report.not_judged[dialect] += 1
+            continue
+        outcome = _try_safely(exchange, make_judge(exchange), transport, folder)
+        if outcome.stored == "verbatim" and path.stem == dialect:
+            # Other servers may send what the dialect does not know; its own must not.
+            outcome.blame("stored event by event")
+        report.outcomes.append(outcome)
+    _show_progress(path.stem, 0, 0)
+    return report
+
+
+def _try_safely(
+    exchange: Exchange, judge: Judge, transport: type[CassetteTransport], folder: Path
+) -> Outcome:
+    try:
+        return try_exchange(exchange, judge, transport, folder)
+    except (Exception, CassetteStop) as error:
+        outcome = Outcome(exchange.id, judge.is_stream)
+        outcome.blame("raised", f"{type(error).__name__}: {error}")
+        return outcome
+
+
+def _show_progress(name: str, number: int, total: int) -> None:
+    """Draw a bar where somebody watches; a total of nothing wipes it away."""
+    if not sys.stderr.isatty():
+        return
+    bar = f"{'#' * (30 * number // total):30}  {number}/{total}  {name}" if total else ""
+    print(f"\r\x1b[K{bar}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    for name in ("HTTPX_CASSETTE_MODE", "HTTPX_CASSETTE_MAX_CALLS"):
+        os.environ.pop(name, None)
+    # What is not recorded stands in the table.
+    logging.getLogger("httpx_cassette").setLevel(logging.CRITICAL)
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Replays that are wrong on purpose: a judge that lets one of them pass judges nothing.
+
+The transport is the real one; what it replays is falsified on the way to the SDK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import httpx2
+
+from httpx_cassette.httpx2 import CassetteTransport
+
+__all__ = ["SABOTAGES", "Sabotage", "sabotaged"]
+
+#: The parsed events of one stream; what is not JSON is left out. Changes them.
+Sabotage: TypeAlias = Callable[[list[dict[str, Any]]], None]
+
+
+def sabotaged(sabotage: Sabotage) -> type[CassetteTransport]:
+    """Return a transport that falsifies every stream that it replays."""
+
+    class Sabotaged(CassetteTransport):
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+            response = super().handle_request(request)
+            is_replayed = response.extensions["httpx_cassette"].outcome == "replayed"
+            if not is_replayed or "content-length" in response.headers:
+                return response
+            chunks = list(response.iter_raw())
+            body = _falsify(b"".join(chunks), sabotage)
+            # In chunks of the same size, or one event each.
+            size = 0 if all(chunk.endswith(b"\n\n") for chunk in chunks) else len(chunks[0])
+            return httpx2.Response(
+                response.status_code,
+                headers=response.headers,
+                content=_divide(body, size),
+                extensions=response.extensions,
+            )
+
+    return Sabotaged
+
+
+def _falsify(body: bytes, sabotage: Sabotage) -> bytes:
+    events: list[Any] = []
+    for block in body.split(b"\n\n"):
+        try:
+            events.append(json.loads(block.removeprefix(b"data: ")))
+        except ValueError:
+            events.append(block)  # The end marker, or an event with other fields.
+    sabotage([event for event in events if isinstance(event, dict)])
+    return b"\n\n".join(
+        event if isinstance(event, bytes) else b"data: " + json.dumps(event).encode() for event in events
+    )
+
+
+def _divide(body: bytes, size: int) -> Iterator[bytes]:
+    if size:
+        for start in range(0, len(body), size):
+            yield body[start : start + size]
+    else:
+        for event in body.split(b"\n\n")[:-1]:
+            yield event + b"\n\n"
+
+
+# -- what is done to the events ------------------------------------------------------------------------
+
+
+def drop_a_character(events: list[dict[str, Any]]) -> None:
+    """Shorten the first text by its last character."""
+    for _, holder, name in _texts(events):
+        holder[name] = holder[name][:-1]
+        return
+
+
+def swap_two_deltas(events: list[dict[str, Any]]) -> None:
+    """Exchange the first two pieces of one text that differ."""
+    before: dict[str, tuple[dict[str, Any], str]] = {}
+    for slot, holder, name in _texts(events):
+        other, other_name = before.get(slot, (holder, name))
+        if holder[name] != other[other_name]:
+            holder[name], other[other_name] = other[other_name], holder[name]
+            return
+        before[slot] = holder, name
+
+
+def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
+    """Send the id of a tool call again with the second piece of its arguments."""
+    ids: dict[str, str] = {}
+    for slot, call in _tool_calls(events):
+        if call.get("id"):
+            ids[slot] = call["id"]
+        elif slot in ids:
+            call["id"] = ids[slot]
+            return
+
+
+def drop_the_usage(events: list[dict[str, Any]]) -> None:
+    """Send every event without the usage."""
+    for event in events:
+        event.pop("usage", None)
+
+
+SABOTAGES: dict[str, Sabotage] = {
+    "drop-a-character": drop_a_character,
+    "swap-two-deltas": swap_two_deltas,
+    "repeat-a-tool-id": repeat_a_tool_id,
+    "drop-the-usage": drop_the_usage,
+}
+
+
+def _choices(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for event in events:
+        for choice in event.get("choices") or ():
+            yield choice.get("index", 0), choice.get("delta") or {}
+
+
+def _tool_calls(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for index, delta in _choices(events):
+        for call in delta.get("tool_calls") or ():
+            yield f"{index} {call.get('index')}", call
+
+
+def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield each piece of text that is not empty: its slot, and the place where it stands."""
+    for index, delta in _choices(events):
+        if delta.get("content"):
+            yield f"{index}", delta, "content"
+        for call in delta.get("tool_calls") or ():
+            if (call.get("function") or {}).get("arguments"):
+                yield f"{index} {call.get('index')}", call["function"], "arguments"

@@ -1,0 +1,223 @@
+"""What a stream says, read by hand from its bytes, and where two documents first differ.
+
+Nothing here uses the package under test: SSE is divided by the standard's own words, and which member is
+text is listed once more, by the judge of the format.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = ["Difference", "Rules", "Said", "first_difference", "read_stream"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which members of a format's events are not simply said once; paths are written ``choices[*].text``.
+
+    Args:
+        texts: Strings that are joined.
+        lists: Lists that are joined.
+        running: Members of which the last value counts.
+        totals: Copies of a text as far as it has come: path -> path of the text.
+        dropped: Members that need not be kept.
+    """
+
+    texts: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+    running: frozenset[str] = frozenset()
+    totals: dict[str, str] = field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
+
+
+@dataclass
+class Said:
+    """What one stream says.
+
+    Args:
+        texts: Slot -> its joined text, in the order in which the slots first said something.
+        lists: Path -> the joined list.
+        running: Path -> the last value.
+        fields: Path -> its values in order, what is repeated in a row once; ``null`` is no value. What stands
+            beside a text is counted for its slot: slots may be interleaved otherwise than they were.
+        totals: Path -> whether each copy was the text as far as it had come.
+        counts: Path -> how often it was said.
+        longest: Slot -> the longest piece of its text.
+        dropped: Path -> how often there was something that need not be kept.
+        events: How many events there were; the end marker is one.
+        is_terminated: Whether the end marker came.
+        error: What an error event says.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+    running: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, list[Any]] = field(default_factory=dict)
+    totals: dict[str, bool] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    longest: dict[str, int] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    events: int = 0
+    is_terminated: bool = False
+    error: str | None = None
+
+    @property
+    def speakers(self) -> list[str]:
+        """The slots in the order in which they first said something."""
+        return [slot for slot, text in self.texts.items() if text]
+
+    def constant(self, path: str) -> str | None:
+        """Return what was said at a path again and again, if it never was anything else."""
+        values = self.fields.get(path, [])
+        is_constant = len(values) == 1 and self.counts[path] > 1 and isinstance(values[0], str)
+        return values[0] if is_constant and values[0] else None
+
+
+class Difference(NamedTuple):
+    """Where two documents first differ.
+
+    Args:
+        path: The path.
+        expected: What stands there in the first.
+        actual: What stands there in the second.
+    """
+
+    path: str
+    expected: Any
+    actual: Any
+
+
+def read_stream(body: bytes, rules: Rules) -> Said:
+    """Return what the bytes of a stream say, as far as the end marker."""
+    reader = _Reader(rules)
+    text = re.sub(r"\r\n|\r", "\n", body.decode().removeprefix("\ufeff"))
+    for block in re.split(r"\n{2,}", text):
+        fields: dict[str, list[str]] = {}
+        for line in block.split("\n"):
+            name, _, value = line.partition(":")
+            if name:  # Without one it is a comment, or nothing.
+                fields.setdefault(name, []).append(value.removeprefix(" "))
+        if fields:
+            reader.read_event(fields)
+        if reader.said.is_terminated:
+            break
+    return reader.said
+
+
+class _Reader:
+    def __init__(self, rules: Rules) -> None:
+        self.said = Said()
+        self._rules = rules
+        # Of the event that is being read: slots that speak, values that are said, copies with their slots.
+        self._slots: list[str] = []
+        self._values: list[tuple[str, Any]] = []
+        self._totals: dict[str, tuple[str, str]] = {}
+
+    def read_event(self, fields: dict[str, list[str]]) -> None:
+        said = self.said
+        said.events += 1
+        data = "\n".join(fields.pop("data", []))
+        said.is_terminated = data == "[DONE]"
+        for name, values in fields.items():
+            self._note(f"<{name}>", values)
+            if name == "error" or (name == "event" and values == ["error"]):
+                said.error = data or values[0]
+        try:
+            document = json.loads(data)
+        except ValueError:
+            self._note("<data>", data)
+            return
+        if isinstance(document, dict) and document.get("error"):
+            said.error = json.dumps(document["error"])
+        self._slots, self._values, self._totals = [], [], {}
+        self._read(document, "", "")
+        slots = f" beside {', '.join(self._slots)}" if self._slots else ""
+        for path, value in self._values:
+            self._note(path if "[" in path else path + slots, value)
+        # Now that the text beside them is known, whichever came first.
+        for path, (total, text) in self._totals.items():
+            said.totals[path] = said.totals.get(path, True) and total == said.texts.get(text, "")
+
+    def _read(self, value: Any, path: str, shape: str) -> None:
+        said, rules = self.said, self._rules
+        if value is None:
+            return
+        if shape in rules.dropped:
+            said.dropped[shape] += 1
+        elif shape in rules.running:
+            said.running[path] = value
+        elif shape in rules.totals:
+            said.running[path] = value
+            self._totals[path] = (value, _sibling(path, rules.totals[shape]))
+        elif shape in rules.lists and isinstance(value, list):
+            said.lists.setdefault(path, []).extend(value)
+        elif shape in rules.texts and isinstance(value, str):
+            self._read_text(value, path)
+        elif isinstance(value, dict):
+            for name, child in value.items():
+                below = f".{name}" if path else name
+                self._read(child, path + below, shape + below)
+        elif isinstance(value, list) and value and all(_is_indexed(item) for item in value):
+            for item in value:
+                self._read(item, f"{path}[{item['index']}]", f"{shape}[*]")
+        else:
+            self._values.append((path, value))
+
+    def _read_text(self, value: str, path: str) -> None:
+        self._slots.append(path)
+        texts, longest = self.said.texts, self.said.longest
+        before = texts.get(path, "")
+        if value and not before:
+            texts.pop(path, None)  # Its place in the order is where it first says something.
+        texts[path] = before + value
+        longest[path] = max(longest.get(path, 0), len(value))
+
+    def _note(self, path: str, value: Any) -> None:
+        values = self.said.fields.setdefault(path, [])
+        self.said.counts[path] += 1
+        if not values or values[-1] != value:
+            values.append(value)
+
+
+def _sibling(path: str, wanted: str) -> str:
+    """Return the path of another member at the same indexes."""
+    for index in re.findall(r"\[[0-9]+\]", path):
+        wanted = wanted.replace("[*]", index, 1)
+    return wanted
+
+
+def _is_indexed(item: Any) -> bool:
+    return isinstance(item, dict) and type(item.get("index")) is int
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "absent"
+
+
+_ABSENT = _Absent()
+
+
+def first_difference(expected: Any, actual: Any, path: str = "") -> Difference | None:
+    """Return where two documents first differ, or ``None``; the order of members is part of neither."""
+    if type(expected) is not type(actual):
+        return Difference(path, expected, actual)
+    if isinstance(expected, dict):
+        for name in expected | actual:
+            one, other = (side.get(name, _ABSENT) for side in (expected, actual))
+            found = first_difference(one, other, f"{path}.{name}" if path else str(name))
+            if found is not None:
+                return found
+        return None
+    if isinstance(expected, list):
+        for index, pair in enumerate(itertools.zip_longest(expected, actual, fillvalue=_ABSENT)):
+            found = first_difference(*pair, f"{path}[{index}]")
+            if found is not None:
+                return found
+        return None
+    return None if expected == actual else Difference(path, expected, actual)

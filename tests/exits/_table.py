@@ -1,0 +1,45 @@
+"""The table of how programs end, one line for each; ``table.txt`` is what it should be.
+
+The test that looks at a program writes its line, so the table of a run holds what was run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.exits._programs import Ended
+from tests.exits.rows import GROUPS
+
+__all__ = ["line_of", "snapshot", "table"]
+
+_LINE = "{:<34} {:>6} {:>7} {:>8}  {}"
+
+_HEAD = _LINE.format("program", "status", "reports", "repeated", "stdout")
+
+#: The lines of this run, by the name of the program.
+_seen: dict[str, str] = {}
+
+
+def line_of(name: str, ended: Ended) -> str:
+    """Return the line of a program, and keep it for the table of the run."""
+    stdout = "; ".join(ended.stdout.splitlines())
+    _seen[name] = _LINE.format(name, ended.status, ended.reports, ended.repeated, stdout).rstrip()
+    return _seen[name]
+
+
+def table() -> Iterator[str]:
+    """Yield the lines of the table of this run."""
+    yield _HEAD
+    for heading, rows in GROUPS.items():
+        lines = [_seen[name] for name in rows if name in _seen]
+        yield from ["", f"# {heading}", *lines] if lines else ()
+
+
+def snapshot() -> dict[str, str]:
+    """Return the lines of ``table.txt``, by the name of the program."""
+    head, *lines = Path(__file__).with_name("table.txt").read_text(encoding="utf-8").splitlines()
+
+    assert _HEAD == head
+
+    return {line.split()[0]: line for line in lines if line and not line.startswith("#")}

@@ -1,0 +1,19 @@
+"""Where the programs of all rows can be run, and the table that such a run prints."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.exits._table import table
+
+# The other packages live in an environment of their own (nox -s exits).
+_PACKAGES = ("fastapi", "pytest_asyncio", "stamina", "starlette", "tenacity", "uvicorn")
+collect_ignore = [] if all(map(importlib.util.find_spec, _PACKAGES)) else ["test_table.py"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the table; where a row has changed, this is the new ``table.txt``."""
+    for line in table():
+        terminalreporter.write_line(line)

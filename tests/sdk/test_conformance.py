@@ -1,0 +1,121 @@
+"""The conformance run passes what is right, fails what is not, and says what it found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("httpx2", reason="the judges of tests/conformance are built on httpx2; nox -s sdk has it")
+
+from tests.conformance.__main__ import main
+from tests.conformance._sabotage import SABOTAGES
+
+FOLDER = Path(__file__).parents[1] / "conformance"
+CASES = str(FOLDER / "cases")
+CORPUS = FOLDER.parents[1].parent / "shared" / "corpus"
+
+
+def test_the_cases_hold_the_invariants(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every stream is assembled and equal, and what must not be stored is not stored."""
+    status = main([CASES, "--full", "--json"])
+    (report,) = json.loads(capsys.readouterr().out)
+
+    assert [] == [outcome for outcome in report["outcomes"] if outcome["faults"]]
+    assert (0, 48, 41, 0) == (status, report["tried"], report["equal"], report["verbatim"])
+    assert {
+        "error event": 3,
+        "error in a success": 1,
+        "status 429": 1,
+        "truncated": 2,
+    } == report["refused for"]
+    assert {"obfuscation": 7} == report["not kept"]
+    assert report["events stored"] < report["events received"]
+
+
+#: Sabotage -> the first path that differs in what the SDK makes of it.
+FALSIFIED = {
+    "drop-a-character": "choices[0].message.content",
+    "swap-two-deltas": "choices[0].message.content",
+    "repeat-a-tool-id": "choices[0].message.tool_calls[0].id",
+    "drop-the-usage": "usage",
+}
+
+
+# By the table of the run itself: a new sabotage must be entered above.
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+def test_a_falsified_replay_is_found(capsys: pytest.CaptureFixture[str], sabotage: str) -> None:
+    """Each sabotage ends the run with 1, and the exchange, the chunk size and the path are named."""
+    status = main([CASES, "--every", "2", "--sabotage", sabotage])
+    lines = capsys.readouterr().out.splitlines()
+    found = [
+        line
+        for line in lines
+        if "SDK object at chunk size 1" in line and f": {FALSIFIED[sabotage]}: " in line
+    ]
+
+    assert 1 == status
+    assert found
+    assert all(line.strip().startswith("case-") for line in found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-folder"], "Error: no-such-folder is not a folder; name one that holds files of recorded"),
+        ([CASES, "--files", "x*"], "holds no file x*"),
+        ([CASES, "--every", "0"], "argument --every: '0' is no count; give 1 or more"),
+        ([CASES, "--sabotage", "x"], "argument --sabotage: invalid choice: 'x'"),
+        ([], "the following arguments are required: FOLDER"),
+    ],
+)
+def test_misuse_is_told_apart(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    """Status 2, and one sentence on stderr."""
+    try:
+        status: object = main(arguments)
+    except SystemExit as ended:
+        status = ended.code
+    printed = capsys.readouterr()
+
+    assert (2, "") == (status, printed.out)
+    assert message in printed.err
+
+
+def test_a_file_of_something_else_is_misuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line that is no exchange is named."""
+    (tmp_path / "some.jsonl").write_text('{"id": "x"}\n')
+
+    assert 2 == main([str(tmp_path)])
+    assert f"{tmp_path / 'some.jsonl'}:1 is not a recorded exchange: it has no 'request'" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_format_without_a_judge_is_said_to_be_unjudged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no success: a run that judged nothing is misuse, and one that left some says so."""
+    line, *_ = (FOLDER / "cases" / "openai-chat.jsonl").read_text(encoding="utf-8").splitlines()
+    other = json.loads(line)
+    other["request"]["url"] = "https://example.com/other"
+    (tmp_path / "other.jsonl").write_text(json.dumps(other) + "\n")
+    alone = main([str(tmp_path)])
+    complaint = capsys.readouterr().err
+    together = main([str(tmp_path), CASES, "--every", "100"])
+
+    assert (2, 0) == (alone, together)
+    assert "no exchange of a format that is judged (openai-chat) was found" in complaint
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "not judged, for want of a dialect: other (1 generic)"
+    )
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no recorded exchanges lie at {CORPUS.name}")
+def test_recorded_exchanges_hold_the_invariants(capsys: pytest.CaptureFixture[str]) -> None:
+    """A few of the real ones; ``nox -s conformance`` tries more, and with ``--full`` all."""
+    status = main([str(CORPUS), "--files", "openai-chat.jsonl", "--every", "15", "--json"])
+    (report,) = json.loads(capsys.readouterr().out)
+
+    assert [] == [outcome for outcome in report["outcomes"] if outcome["faults"]]
+    assert (0, 10, 0) == (status, report["tried"], report["verbatim"])

@@ -1,0 +1,173 @@
+"""Child processes: made by fork, watched, killed. Nothing here knows about stores.
+
+A child says on a pipe what it has been told is safe, in words of one length; a write of so few bytes to a
+pipe is whole or does not happen, so what arrived before the kill is exactly what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import select
+import signal
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from ._trial import Account
+
+__all__ = ["Child", "Doom", "Work", "in_child", "in_children"]
+
+#: Seconds that a child may be silent before the trial is given up.
+PATIENCE = 60.0
+
+
+#: Does something, and tells what was acknowledged by giving a word to the function that it is given.
+Work = Callable[[Callable[[bytes], None]], None]
+
+
+class Doom(NamedTuple):
+    """When a child dies by its own hand.
+
+    Args:
+        write: Which of its writes to a file it does not survive, from 1.
+        delay: Seconds from just before this write.
+    """
+
+    write: int
+    delay: float
+
+
+class Child:
+    """A process that works until it is killed or has done.
+
+    Args:
+        work: What it does.
+        word: Bytes of a word.
+        doom: When it dies by its own hand: a timer of the kernel kills it, which falls into a write of some
+            microseconds more often than any other process could. (The default action of an alarm is a
+            ``SIGKILL`` for every thread.)
+    """
+
+    def __init__(self, work: Work, word: int, doom: Doom | None = None) -> None:
+        self._word = word
+        self._rest = b""
+        self.pipe, far_end = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.pipe)
+            _live(lambda: _work(work, far_end, doom))
+        os.close(far_end)
+
+    def words(self, at_least: int = 0) -> list[bytes]:
+        """Return what was acknowledged since; waits for as many words, or the end of the process."""
+        found: list[bytes] = []
+        while len(found) < at_least or select.select([self.pipe], [], [], 0)[0]:
+            if not select.select([self.pipe], [], [], PATIENCE)[0]:
+                raise RuntimeError("a child process is stuck")
+            data = os.read(self.pipe, 1 << 20)
+            if not data:
+                break
+            data = self._rest + data
+            whole = len(data) - len(data) % self._word
+            self._rest = data[whole:]
+            found += [data[at : at + self._word] for at in range(0, whole, self._word)]
+        return found
+
+    def kill(self) -> list[bytes]:
+        """End the process at once; return what it acknowledged before."""
+        os.kill(self.pid, signal.SIGKILL)
+        return self.bury()
+
+    def bury(self) -> list[bytes]:
+        """Wait for the end of the process; return what it acknowledged before.
+
+        Raises:
+            RuntimeError: It failed by itself.
+        """
+        found = self.words(1 << 62)
+        os.close(self.pipe)
+        _, status = os.waitpid(self.pid, 0)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+            raise RuntimeError("a child process failed; see its traceback above")
+        return found
+
+
+def _work(work: Work, far_end: int, doom: Doom | None) -> None:
+    write = os.write
+    if doom is not None:
+        left = itertools.count(doom.write - 1, -1)
+
+        def doomed(number: int, data: bytes) -> int:
+            if next(left) == 0:
+                signal.setitimer(signal.ITIMER_REAL, doom.delay)
+            return write(number, data)
+
+        os.write = doomed  # type: ignore[assignment]
+
+    def acknowledge(word: bytes) -> None:
+        write(far_end, word)
+
+    work(acknowledge)
+
+
+def _live(work: Callable[[], object]) -> None:
+    """Do something and end this process; never returns."""
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:
+        with suppress(OSError):
+            os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(status)
+
+
+def in_children(works: Iterable[Callable[[Account], None]], account: Account) -> None:
+    """Do several things at once, each in a process of its own; add up what they saw."""
+    running = [(os.pipe(), work) for work in works]
+    children = []
+    for (near, far), work in running:
+        pid = os.fork()
+        if pid == 0:
+            _live(lambda work=work, far=far: _tell(work, far))  # type: ignore[misc]  # bound here
+        os.close(far)
+        children.append((pid, near))
+    for pid, near in children:
+        with os.fdopen(near, "rb") as pipe:
+            data = _read_patiently(pipe.fileno(), pid)
+        os.waitpid(pid, 0)
+        if data:
+            account.add(pickle.loads(data))
+        else:
+            account.fault("a child process was stuck, or died; see its traceback above")
+
+
+def _read_patiently(pipe: int, pid: int) -> bytes:
+    """Read to the end; a process that is silent for too long is killed."""
+    pieces = []
+    while select.select([pipe], [], [], 10 * PATIENCE)[0]:
+        piece = os.read(pipe, 1 << 20)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+    os.kill(pid, signal.SIGKILL)
+    return b""
+
+
+def in_child(work: Callable[[Account], None], account: Account) -> None:
+    """Do something in a process of its own; add what it saw."""
+    in_children([work], account)
+
+
+def _tell(work: Callable[[Account], None], far: int) -> None:
+    account = Account()
+    try:
+        work(account)
+    except BaseException:
+        account.fault(traceback.format_exc())
+    with os.fdopen(far, "wb") as pipe:
+        pipe.write(pickle.dumps(account))

@@ -1,0 +1,180 @@
+"""One process that does everything at once: threads, event loops, and forks with an open cassette.
+
+All of them record through clients on one file, the same questions among them; each question must have exactly
+one line, and everybody who asked it must have been given the answer of that line.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from httpx_cassette import Cassette
+
+from ._calls import Upstream, answer_to, ask, async_client, client, question, said, URL
+from ._children import in_children
+from ._store import CassetteStore, key_of, text_of
+from ._trial import Account, Setting, Trial
+
+__all__ = ["TRIALS"]
+
+WORKERS = 8
+SIZE = (100, 400)
+
+
+class Server(Upstream):
+    """A server that never says the same twice: who is given which answer can be told."""
+
+    def __init__(self) -> None:
+        super().__init__(self._say_anew)
+        self._lock = threading.Lock()
+        self._asked: Counter[str] = Counter()
+
+    def _say_anew(self, words: str) -> str:
+        with self._lock:
+            self._asked[words] += 1
+            return f"{self._asked[words]} {os.getpid()} {threading.get_ident()}: {answer_to(words)}"
+
+
+#: What each worker was told: question -> answer.
+Told = list[tuple[str, str]]
+
+
+def _mixed(setting: Setting, account: Account, run: Callable[..., Told]) -> None:
+    """Let workers ask the same and other questions at once, and compare what they were told."""
+    questions = setting.of(30, 400)
+    path, server = setting.folder / "mixed.jsonl", Server()
+    told = run(path, server, questions, setting.folder)
+    account.see("answers", len(told))
+    account.see("questions", len(dict(told)))
+    account.see("answers from others' calls", len(told) - len(set(server.paid)))
+    _compare(path, told, account)
+    account.expect(
+        len(server.paid) == len(set(server.paid)), f"{len(server.paid) - len(set(server.paid))} questions were paid twice"
+    )
+    account.need("answers from others' calls", questions)
+
+
+def _compare(path: Path, told: Told, account: Account) -> None:
+    lines = path.read_bytes().count(b"\n")
+    account.expect(lines == len(dict(told)), f"{len(dict(told))} questions and {lines} lines")
+    with client(Cassette(path), "replay") as replays:
+        for words in dict(told):
+            kept = said(ask(replays, words))
+            given = {answer for asked, answer in told if asked == words}
+            account.expect(given == {kept}, f"{words!r} was answered otherwise than it was recorded")
+
+
+def _words(worker: int, questions: int) -> list[str]:
+    """Return what a worker asks: half of it is asked by all, in another order by each."""
+    shared = [f"shared {number}" for number in range(questions)]
+    at = worker * questions // WORKERS
+    own = [f"own {worker} {number}" for number in range(questions)]
+    return [each for pair in zip(shared[at:] + shared[:at], own, strict=True) for each in pair]
+
+
+def _threads(path: Path, server: Upstream, questions: int, folder: Path) -> Told:
+    """Threads that share a client, and threads that have their own."""
+    with client(path, "record", server, fsync=False) as shared:
+
+        def work(worker: int) -> Told:
+            if worker % 2:
+                return [(words, said(ask(shared, words))) for words in _words(worker, questions)]
+            with client(path, "record", server, fsync=False) as own:
+                return [(words, said(ask(own, words))) for words in _words(worker, questions)]
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            return [each for told in pool.map(work, range(WORKERS)) for each in told]
+
+
+def _loop(path: Path, server: Upstream, questions: int, folder: Path, *, backend: str) -> Told:
+    """Tasks of one event loop that share a client."""
+    told: Told = []
+
+    async def work() -> None:
+        async with async_client(path, "record", server, fsync=False) as asker:
+
+            async def one(worker: int) -> None:
+                for words in _words(worker, questions):
+                    told.append((words, said(await asker.post(URL, json=question(words)))))
+
+            async with anyio.create_task_group() as tasks:
+                for worker in range(WORKERS):
+                    tasks.start_soon(one, worker)
+
+    anyio.run(work, backend=backend)
+    return told
+
+
+def _everything(path: Path, server: Upstream, questions: int, folder: Path) -> Told:
+    """Threads, an asyncio loop and a trio loop, each in a thread, all at once."""
+    with ThreadPoolExecutor(3) as pool:
+        works = [_threads, partial(_loop, backend="asyncio"), partial(_loop, backend="trio")]
+        found = pool.map(lambda work: work(path, server, questions, folder), works)
+        return [each for told in found for each in told]
+
+
+# -- fork ----------------------------------------------------------------------------------------------
+
+
+def _fork(setting: Setting, account: Account) -> None:
+    """Fork while threads append, so that a child may be born with every lock held; all go on writing."""
+    path, rounds = setting.folder / "fork.jsonl", setting.of(15, 150)
+    store, chance = CassetteStore(path), setting.random
+    stop, put = threading.Event(), [0] * 3
+    keys = [[key_of(chance) for _ in range(20_000)] for _ in put]
+
+    def append(thread: int) -> None:
+        for key in keys[thread]:
+            if stop.is_set():
+                return
+            store.put(key, text_of(key, *SIZE))
+            put[thread] += 1
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(len(put))]
+    for thread in threads:
+        thread.start()
+    children = []
+    try:
+        for _ in range(rounds):
+            fresh = [[key_of(chance) for _ in range(5)] for _ in range(2)]
+            in_children([partial(_go_on, store, each) for each in fresh], account)
+            children += [key for each in fresh for key in each]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    parents = [key for thread, number in enumerate(put) for key in keys[thread][:number]]
+    account.see("forks", 2 * rounds)
+    account.see("recordings of children", len(children))
+    account.see("recordings of the parent meanwhile", len(parents))
+    account.need("recordings of the parent meanwhile", rounds)
+    for reader in (store, CassetteStore(path)):
+        for key in [*children, *parents]:
+            reader.refresh()
+            account.expect(reader.get(key) == text_of(key, *SIZE), "a recording is lost, or another one")
+        account.expect(len(reader) == len(children) + len(parents), f"{len(reader)} recordings are there")
+    for problem in store.problems():
+        account.fault(f"a line that is not whole: {problem}")
+
+
+def _go_on(store: CassetteStore, keys: list[bytes], account: Account) -> None:
+    for key in keys:
+        account.expect(store.put(key, text_of(key, *SIZE)), "a key that nobody else has was there before")
+        account.expect(store.get(key) == text_of(key, *SIZE), "a child does not find what it has put")
+
+
+TRIALS = (
+    Trial("threads", "one line, one answer for each question", partial(_mixed, run=_threads)),
+    Trial("asyncio", "one line, one answer for each question", partial(_mixed, run=partial(_loop, backend="asyncio"))),
+    Trial("trio", "one line, one answer for each question", partial(_mixed, run=partial(_loop, backend="trio"))),
+    Trial("everything", "one line, one answer for each question", partial(_mixed, run=_everything)),
+    Trial("fork", "0 lost with an open cassette", _fork),
+)

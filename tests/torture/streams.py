@@ -1,0 +1,139 @@
+"""Kill a program in the middle of the streams that it records, sync and async, and ask again offline.
+
+An answer counts as acknowledged when the caller has been handed the end of its stream: by then it must be
+in the file. Half of the kills come at a random moment, which falls into a stream on its way as a rule, the
+other half into the write of a line.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import anyio
+import httpx
+from httpx_cassette import CassetteMiss, CassetteStop
+
+from ._calls import URL, Upstream, answer_to, ask, async_client, client, question, said
+from ._children import Child, Doom
+from ._trial import Account, Setting, Trial
+from .kill import Aim, torn_tail, trained_aim
+
+__all__ = ["TRIALS"]
+
+#: Characters of an answer: a line of a few pages, in some dozen deltas.
+SHORTEST, LONGEST = 3_000, 7_000
+
+#: Bytes of a question, which is the word that a child acknowledges by.
+WORD = 12
+
+PER_FILE = 25
+
+
+def _kill(setting: Setting, account: Account, record: Callable[..., None]) -> None:
+    chance, kills = setting.random, setting.of(40, 1_000)
+    aim = trained_aim(chance, setting.folder)
+    record(setting.folder / "warm-up.jsonl", False, "warm", lambda word: None, 1)  # Imports, once for all children.
+    for first in range(0, kills, PER_FILE):
+        path = setting.folder / f"{first}.jsonl"
+        _kill_on_one_file(chance, aim, account, min(PER_FILE, kills - first), path, record)
+        path.unlink()
+    account.need("killed in a stream", 0.05 * kills)
+    account.need("torn tails", 0.03 * kills)
+
+
+def _kill_on_one_file(
+    chance: random.Random, aim: Aim, account: Account, kills: int, path: Path, record: Callable[..., None]
+) -> None:
+    finished: list[str] = []
+    tails: set[int] = set()
+    for number in range(kills):
+        fsync = bool(number % 2)
+        delay = 0.0
+        work = partial(record, path, fsync, f"{number:03}")
+        if number % 4 < 2:
+            child = Child(work, WORD)
+            words = child.words(at_least=chance.randint(0, 4))
+            time.sleep(chance.random() * 0.08)
+            words += child.kill()
+        else:
+            delay = aim.next()
+            words = Child(work, WORD, Doom(chance.randint(1, 3), delay)).bury()
+        account.see("kills")
+        begun = [word for word in words if word.startswith(b"begun")]
+        ended = [word.decode()[6:] for word in words if word.startswith(b"ended")]
+        account.see("killed in a stream", len(begun) > len(ended))
+        tail = torn_tail(path)
+        if tail is not None and tail not in tails:
+            tails.add(tail)
+            if delay:
+                aim.learn(delay)
+        finished += ended
+    account.see("acknowledged", len(finished))
+    account.see("torn tails", len(tails))
+    _ask_again(path, finished, account)
+
+
+def _ask_again(path: Path, finished: list[str], account: Account) -> None:
+    with client(path, "record", Upstream(_say)) as heals:
+        ask(heals, "the last", stream=True)
+    with client(path, "replay") as replays:
+        for words in [*finished, "the last"]:
+            try:
+                heard = said(ask(replays, words, stream=True))
+            except CassetteStop as stop:
+                kind = "is lost" if isinstance(stop, CassetteMiss) else "cannot be read"
+                account.fault(f"an answer whose end was handed on {kind}: {stop}")
+            else:
+                account.expect(heard == _say(words), f"the answer to {words!r} is another one")
+
+
+def _say(words: str) -> str:
+    return answer_to(words, SHORTEST, LONGEST)
+
+
+# -- what the children do ------------------------------------------------------------------------------
+
+
+def _record(
+    path: Path, fsync: bool, prefix: str, acknowledge: Callable[[bytes], None], times: int = 1_000_000
+) -> None:
+    with client(path, "record", Upstream(_say), fsync=fsync) as asker:
+        for number in range(times):
+            words = f"{prefix}{number:03}"
+            acknowledge(b"begun " + words.encode())
+            with asker.stream("POST", URL, json=question(words, stream=True)) as response:
+                for chunk in response.iter_raw():
+                    if chunk.endswith(b"[DONE]\n\n"):
+                        acknowledge(b"ended " + words.encode())
+
+
+def _record_async(
+    path: Path, fsync: bool, prefix: str, acknowledge: Callable[[bytes], None], times: int = 1_000_000
+) -> None:
+    """Record several streams at a time."""
+
+    async def one(asker: httpx.AsyncClient, words: str) -> None:
+        acknowledge(b"begun " + words.encode())
+        async with asker.stream("POST", URL, json=question(words, stream=True)) as response:
+            async for chunk in response.aiter_raw():
+                if chunk.endswith(b"[DONE]\n\n"):
+                    acknowledge(b"ended " + words.encode())
+
+    async def several() -> None:
+        async with async_client(path, "record", Upstream(_say), fsync=fsync) as asker:
+            for first in range(0, times, 3):
+                async with anyio.create_task_group() as tasks:
+                    for number in range(first, first + 3):
+                        tasks.start_soon(one, asker, f"{prefix}{number:03}")
+
+    anyio.run(several)
+
+
+TRIALS = (
+    Trial("sync", "0 acknowledged lost; killed in streams and writes", partial(_kill, record=_record)),
+    Trial("async", "0 acknowledged lost; killed in streams and writes", partial(_kill, record=_record_async)),
+)
