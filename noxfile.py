@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import nox
 
 # Sessions run on the interpreter that nox runs on: a machine needs nothing but Python and pip.
-# (A matrix over the Pythons of the classifiers is a session of its own.)
+# (A matrix over the Pythons of the classifiers is a session of its own, and skips those that are not there.)
 nox.options.sessions = ["tests"]
 nox.options.error_on_external_run = True
+nox.options.error_on_missing_interpreters = False
 
 PROJECT = nox.project.load_toml("pyproject.toml")
+
+#: From the classifiers, the oldest first.
+PYTHONS = nox.project.python_versions(PROJECT)
+
+#: Sets of client libraries. httpx 0.25.0 pins an h11 that is too old for any httpx2, so it comes alone.
+CLIENTS = ("newest", "oldest httpx", "oldest httpx2")
+
+#: Imported by tests that talk through a client; no other test can tell its version.
+TALKS = re.compile(r"^\s*(?:from|import) (?:httpx2?|respx|tests[.](?:colours|exits))\b", re.MULTILINE)
 
 #: Recorded exchanges that lie beside a checkout, where there are any.
 CORPUS = "../shared/corpus"
@@ -38,6 +50,56 @@ def tests(session: nox.Session) -> None:
     """Run the unit tests; what follows ``--`` goes to pytest."""
     install(session, "tests")
     session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def exits(session: nox.Session) -> None:
+    """Run every program of ``tests/exits``, servers and retrying libraries included; print the table."""
+    install(session, "exits")
+    session.run("python", "-m", "pytest", "tests/exits", *session.posargs)
+
+
+@nox.session(python=PYTHONS, download_python="never")
+@nox.parametrize("clients", CLIENTS)
+def matrix(session: nox.Session, clients: str) -> None:
+    """Run the unit tests on each Python, with the oldest and the newest httpx and httpx2.
+
+    With old clients only the tests that talk through one run, but on the oldest Python all of them, there
+    with the oldest of everything that the package needs.
+    """
+    is_oldest = clients == "oldest httpx" and session.python == PYTHONS[0]
+    group = nox.project.dependency_groups(PROJECT, "tests")
+    if clients == "newest":
+        session.install("-e", ".", *group)
+    elif clients == "oldest httpx2":
+        session.install("-e", ".", *group, *oldest("httpx2"))
+    else:
+        # What the extras of httpx2 would bring: httpx 0.25.0 has none for zstd.
+        group = [*(name for name in group if not name.startswith("httpx2")), "zstandard"]
+        session.install("-e", ".", *group, *oldest("" if is_oldest else "httpx"))
+    talking = [str(path) for path in Path("tests").glob("test_*.py") if TALKS.search(path.read_text())]
+    files = [] if clients == "newest" or is_oldest else talking
+    session.run("python", "-m", "pytest", *(session.posargs or files))
+    if absent := [version for version in PYTHONS if not runs(version)]:
+        session.warn(
+            f"not tested, as it is not here: Python {', '.join(absent)}; install it, or activate it, with "
+            "pyenv for example: PYENV_VERSION=3.11.7:3.10.13:3.12.1:3.13.0 nox -s matrix"
+        )
+
+
+def oldest(name: str) -> list[str]:
+    """Pin one requirement of the package, or all that it cannot do without, to the oldest version."""
+    metadata = PROJECT["project"]
+    needed = metadata["dependencies"]
+    extra = metadata["optional-dependencies"]["httpx2"]
+    wanted = [each for each in (*needed, *extra) if each.startswith(f"{name}>=")] if name else needed
+    return [each.replace(">=", "==", 1) for each in wanted]
+
+
+def runs(version: str) -> bool:
+    """Tell whether there is such a Python: the stand-ins of pyenv may only say that there is none."""
+    command = f"python{version}"
+    return bool(shutil.which(command)) and not subprocess.run([command, "-V"], capture_output=True).returncode
 
 
 @nox.session

@@ -172,15 +172,15 @@ def _with_empty_deltas(events: Iterator[Event], table: StreamTable) -> Iterator[
 
 
 def _with_comments(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Add comments before, between and behind events, and CRLF.
+    """Add comments before and between events, and CRLF.
 
-    As seen from OpenRouter, Azure and Perplexity.
+    As seen from OpenRouter, Azure and Perplexity. Once events have come, a comment stands in front of the next
+    one: openai's client takes a block of comments alone behind an event with an ``id`` for an event without data.
     """
     yield b": PROCESSING\r\n\r\n"
     for number, chunk in enumerate(chunks):
-        yield chunk.replace(b"\n", b"\r\n")
-        if number % 8 == 3:
-            yield b": keepalive\r\n\r\n"
+        comment = b": keepalive\r\n" if number % 8 == 3 else b""
+        yield comment + chunk.replace(b"\n", b"\r\n")
 
 
 def _in_wire_chunks(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:

@@ -116,7 +116,8 @@ def _containers_of_prefill(body: Json, dialect: Dialect) -> set[int]:
     """Return the identities of a last turn that the model goes on writing, and of all containers in it."""
     turns = body.get(dialect.turns) if dialect.turns is not None and isinstance(body, dict) else None
     last = turns[-1] if isinstance(turns, list) and turns else None
-    if not isinstance(last, dict) or last.get("role") not in dialect.prefill_roles:
+    role = last.get("role") if isinstance(last, dict) else None
+    if not isinstance(role, str) or role not in dialect.prefill_roles:
         return set()
     found: list[Json] = [last]
     for container in found:  # It grows while it is walked.

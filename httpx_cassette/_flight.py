@@ -147,5 +147,5 @@ def _after_fork() -> None:
     _WAITING.clear()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch  # there is no fork on Windows
     os.register_at_fork(after_in_child=_after_fork)

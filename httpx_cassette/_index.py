@@ -95,6 +95,11 @@ class Index:
         return self.states.count(State.NOTED) + self.states.count(State.TORN)
 
     @property
+    def has_tail(self) -> bool:
+        """Whether anything stands behind the last newline."""
+        return self.has_whole_tail or self.has_torn_tail
+
+    @property
     def torn(self) -> int:
         """How many lines were torn off by a crash, that at the end of the file included."""
         return self._torn + self._torn_entries + self.has_torn_tail

@@ -80,8 +80,8 @@ def _has_huge_float(document: Json, max_depth: int) -> bool:
 def _parse_slowly(data: bytes, max_depth: int) -> Json:
     # Before the standard library sees it: a program may have raised the recursion limit far beyond what the
     # C stack bears.
-    if data.count(b"[") + data.count(b"{") > max_depth and _depth(data) > max_depth:
-        raise NotJson(f"nesting deeper than {max_depth}")
+    if data.count(b"[") + data.count(b"{") > max_depth:
+        _refuse_depth(data, max_depth)
     try:
         document: Json = json.loads(
             data.decode("utf-8"),
@@ -99,9 +99,9 @@ def _parse_slowly(data: bytes, max_depth: int) -> Json:
 _STRUCTURE = re.compile(rb'["\[\]{}]|\\.', re.DOTALL)
 
 
-def _depth(data: bytes) -> int:
-    """Return how deep brackets are nested outside strings, whether or not this is JSON."""
-    depth = deepest = 0
+def _refuse_depth(data: bytes, max_depth: int) -> None:
+    """Raise where brackets outside strings are nested too deep, whether or not this is JSON."""
+    depth = 0
     in_string = False
     for found in _STRUCTURE.finditer(data):
         mark = found[0]
@@ -109,8 +109,8 @@ def _depth(data: bytes) -> int:
             in_string = not in_string
         elif not in_string:
             depth += (mark in b"[{") - (mark in b"]}")
-            deepest = max(deepest, depth)
-    return deepest
+            if depth > max_depth:
+                raise NotJson(f"nesting deeper than {max_depth}")
 
 
 def _refuse_constant(name: str) -> Json:

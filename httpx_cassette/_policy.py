@@ -108,9 +108,7 @@ class KeyPolicy:
 
 def _check_names(option: str, value: object) -> None:
     if isinstance(value, str):
-        raise OptionError(
-            f"KeyPolicy({option}={value!r}) takes a list of names; write [{value!r}]"
-        )
+        raise OptionError(f"KeyPolicy({option}={value!r}) takes a list of names; write [{value!r}]")
     if not isinstance(value, (list, tuple)):
         raise OptionError(f"KeyPolicy({option}={value!r}) takes a list of names")
     for name in value:

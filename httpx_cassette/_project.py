@@ -44,7 +44,7 @@ def _read_table(file: Path) -> dict[str, Any]:
         return {}  # Most projects set nothing, and the parser costs a millisecond to import.
     if sys.version_info >= (3, 11):
         import tomllib
-    else:
+    else:  # pragma: no cover  # whichever Python runs, one of the two
         import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]  # installed on 3.10 only
     try:
         document = tomllib.loads(data.decode("utf-8"))

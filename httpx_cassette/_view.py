@@ -76,7 +76,7 @@ class View:
                 most = min(most * 4, MAX_LINE + len("\r\n"))
             elif not self._skip_long_line(size):
                 break
-        tail = self.tail()
+        tail = self.tail() if index.end < size else b""
         if tail or index.has_torn_tail:
             index.feed_tail(tail)
         return bool(tail) or index.end > start

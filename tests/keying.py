@@ -52,7 +52,9 @@ def call(
 
 def chat(*messages: Json, url: str = CHAT, **members: Any) -> Call:
     """Return a chat call; a message that is a text, or a list of parts, is one of the user."""
-    listed = [message if isinstance(message, dict) else {"role": "user", "content": message} for message in messages]
+    listed = [
+        message if isinstance(message, dict) else {"role": "user", "content": message} for message in messages
+    ]
     return call({"model": "gpt-4.1-mini", "messages": listed or [HI], **members}, url=url)
 
 
@@ -118,7 +120,9 @@ def key_of(made: Call, policy: KeyPolicy = DEFAULT_POLICY, **options: Any) -> st
 _CHARACTERS = st.one_of(
     st.characters(codec="utf-8"),
     # Where sorting, escaping and encoding have their edges.
-    st.sampled_from("\x00\x1f \"\\/$\x7f\x80é\u2028\ud7ff\ud800\udbff\udc00\udfff\ue000\ufb33\uffff\U00010000\U0001f600"),
+    st.sampled_from(
+        '\x00\x1f "\\/$\x7f\x80é\u2028\ud7ff\ud800\udbff\udc00\udfff\ue000\ufb33\uffff\U00010000\U0001f600'
+    ),
 )
 
 #: Texts with lone surrogates, astral characters and everything that is escaped.
@@ -126,14 +130,17 @@ TEXTS = st.text(_CHARACTERS, max_size=20)
 
 #: Whole numbers, many beyond 64 bits.
 INTEGERS = st.one_of(
-    st.integers(), st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**64 + 1, -(2**63) - 1])
+    st.integers(),
+    st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**64 + 1, -(2**63) - 1]),
 )
 
 #: Numbers that JSON can hold, whole ones and those at the edges of notation among them.
 FLOATS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.integers(-(2**70), 2**70).map(float),
-    st.sampled_from([-0.0, 1e-4, 9.99e-5, 1e-6, 1e-7, 1e15, 1e16, 1e20, 1e21, 2.0**53, 2.0**63, 2.0**64, 5e-324]),
+    st.sampled_from(
+        [-0.0, 1e-4, 9.99e-5, 1e-6, 1e-7, 1e15, 1e16, 1e20, 1e21, 2.0**53, 2.0**63, 2.0**64, 5e-324]
+    ),
 )
 
 #: Any JSON at all.

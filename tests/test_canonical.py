@@ -108,7 +108,7 @@ SORTED_NAMES = ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\U0001f600", "\ufb33"]
 @pytest.mark.parametrize("names", [SORTED_NAMES, SORTED_NAMES[::-1]], ids=["sorted", "reversed"])
 def test_the_sample_of_section_3_2_3(names: list[str]) -> None:
     """Names are sorted by UTF-16 code units: an emoji before a Hebrew letter with a higher code point."""
-    document: dict[str, Json] = {name: 1 for name in names}
+    document: dict[str, Json] = dict.fromkeys(names, 1)
 
     assert SORTED_NAMES == [*orjson.loads(canonical_bytes(document))]
     assert SORTED_NAMES == [*orjson.loads(canonical_key_bytes({"a": document}))["a"]]
@@ -141,7 +141,11 @@ def test_integers_keep_all_their_digits(value: int) -> None:
 
 @pytest.mark.parametrize(
     ("number", "digits"),
-    [(2.0**53, "9007199254740992"), (1.2345678901234567e18, "1234567890123456800"), (-1e20, "-100000000000000000000")],
+    [
+        (2.0**53, "9007199254740992"),
+        (1.2345678901234567e18, "1234567890123456800"),
+        (-1e20, "-100000000000000000000"),
+    ],
 )
 def test_a_float_has_the_digits_that_ecmascript_prints(number: float, digits: str) -> None:
     """Beyond 2**53 the shortest digits and zeros, not those of the integer that the double is."""
@@ -178,7 +182,9 @@ _THEIRS = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(
-            TEXTS.filter(lambda text: not any("\ud800" <= mark <= "\udfff" for mark in text)), inner, max_size=4
+            TEXTS.filter(lambda text: not any("\ud800" <= mark <= "\udfff" for mark in text)),
+            inner,
+            max_size=4,
         ),
     ),
     max_leaves=12,
@@ -259,7 +265,7 @@ def test_one_walk_gives_what_two_would(document: dict[str, Json]) -> None:
     ids=["order-at-the-top", "order-below", "other-names", "surrogate"],
 )
 def test_what_orjson_cannot_write_alike_is_written_all_the_same(document: dict[str, Json]) -> None:
-    """Names beyond U+E000, integers beyond 64 bits and lone surrogates take the slow path to the same bytes."""
+    """Names beyond U+E000, integers beyond 64 bits and lone surrogates take the slow path to these bytes."""
     expected = written_slowly(digest_long_strings(copy.deepcopy(document)))
 
     assert expected == canonical_key_bytes(document)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -242,33 +243,54 @@ def test_waiting_for_what_is_over_holds_up_nobody() -> None:
 # -- many at once --------------------------------------------------------------------------------------
 
 
-def test_many_threads_make_one_call() -> None:
-    """Of threads that ask at once one makes the call, and all go on after it."""
-    made: list[int] = []
-    together = threading.Barrier(8)
+def test_many_threads_wait_for_one_call() -> None:
+    """Threads that ask while the call is made go on together when it lands, and none makes another."""
+    flight = begin("x", ONE)
+    gone_on: list[int] = []
 
     def work(number: int) -> None:
-        owner = Owner(threading.get_ident(), 0)
-        together.wait(10)
-        while not made:
-            flight, is_mine = join("x", owner)
-            if is_mine:
-                if not made:
-                    made.append(number)
-                flight.land()
-            else:
-                over = threading.Event()
-                flight.wait(owner, over.set)
-                assert over.wait(10)
-                flight.stop_waiting(owner)
+        owner, over = Owner(threading.get_ident(), 0), threading.Event()
+        joined("x", owner).wait(owner, over.set)
+        assert over.wait(10)
+        flight.stop_waiting(owner)
+        gone_on.append(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
+    while True:
+        time.sleep(0.001)
+        if len(_flight._WAITING) == 8:
+            break
+    assert [] == gone_on
+    flight.land()
     for thread in threads:
-        thread.join(20)
+        thread.join(10)
 
-    assert (1, False) == (len(made), any(thread.is_alive() for thread in threads))
+    assert [*range(8)] == sorted(gone_on)
+
+
+def test_a_long_chain_is_followed_once() -> None:
+    """Many that wait for one, and it for another, are looked at once each."""
+    begin("x", ONE), begin("y", TWO)
+    wait(joined("y", ONE), ONE)
+    for task in range(20):
+        wait(joined("x", Owner(4, task + 1)), Owner(4, task + 1))
+    wait(joined("y", Owner(1, 5)), Owner(1, 5))
+
+    assert not join("x", THREE)[1]
+    assert join("x", TWO)[1]
+
+
+def test_a_child_forgets_the_calls_of_its_parent() -> None:
+    """What happens at the fork: nobody in the child will land them, or is to be woken from there."""
+    flight = begin("x", ONE)
+    bell = wait(flight, TWO)
+    _flight._after_fork()
+    flight.land()
+
+    assert 0 == bell.rang
+    assert begin("x", TWO) is not flight
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tracemalloc
 from collections.abc import Iterable
@@ -381,11 +382,9 @@ def test_no_bytes_make_it_fail_otherwise_than_documented(data: bytes, start: byt
     """Whatever stands in a file, it is indexed, listed or refused with an error of the tree."""
     index = Index("c.jsonl")
     whole = start + data + b"\n"
-    try:
+    with contextlib.suppress(CassetteError):
         index.feed(whole, len(whole))
         index.feed_tail(data)
-    except CassetteError:
-        assert index.path == "c.jsonl"
 
 
 @pytest.mark.parametrize("samples", [1, 10], ids=["one-answer", "ten-answers"])

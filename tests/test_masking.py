@@ -143,7 +143,21 @@ def test_a_literal_placeholder_is_marked(text: str, masked: str) -> None:
 
 _PIECES = st.lists(
     st.sampled_from(
-        [ONE, TWO, "2026-03-02", "<date>", "<uuid:1>", "<literal:", "literal:date", "uuid:1", "<", ">", "date", " ", "x"]
+        [
+            ONE,
+            TWO,
+            "2026-03-02",
+            "<date>",
+            "<uuid:1>",
+            "<literal:",
+            "literal:date",
+            "uuid:1",
+            "<",
+            ">",
+            "date",
+            " ",
+            "x",
+        ]
     ),
     max_size=6,
 ).map("".join)

@@ -25,7 +25,8 @@ FIELD = b'Content-Disposition: form-data; name="a"\r\n\r\nx'
     [
         pytest.param(FIELD, {"name": "a", "text": "x"}, id="field"),
         pytest.param(
-            b'content-disposition:form-data; name="f"; filename="a b.txt"\r\nCONTENT-TYPE:  text/plain \r\n\r\nx\r\n',
+            b'content-disposition:form-data; name="f"; filename="a b.txt"\r\n'
+            b"CONTENT-TYPE:  text/plain \r\n\r\nx\r\n",
             {"name": "f", "filename": "a b.txt", "type": "text/plain", "text": "x\r\n"},
             id="file",
         ),
@@ -37,10 +38,14 @@ FIELD = b'Content-Disposition: form-data; name="a"\r\n\r\nx'
         pytest.param(b"\r\nx", {"text": "x"}, id="no-headers"),
         pytest.param(b"A: b\r\n\r\n", {"headers": [["a", "b"]], "text": ""}, id="no-content"),
         pytest.param(
-            'Content-Disposition: form-data; name="é"\r\n\r\nx'.encode(), {"name": "é", "text": "x"}, id="utf-8-name"
+            'Content-Disposition: form-data; name="é"\r\n\r\nx'.encode(),
+            {"name": "é", "text": "x"},
+            id="utf-8-name",
         ),
         pytest.param(
-            b'Content-Disposition: form-data; name="\xff"\r\n\r\nx', {"name": "\udcff", "text": "x"}, id="odd-name"
+            b'Content-Disposition: form-data; name="\xff"\r\n\r\nx',
+            {"name": "\udcff", "text": "x"},
+            id="odd-name",
         ),
         pytest.param(
             b"Content-Disposition: form-data; filename*=utf-8''a; name=\"f\"\r\n\r\nx",
@@ -120,9 +125,9 @@ def test_what_does_not_read_exactly_is_not_taken_apart(raw: bytes, content_type:
 
 
 _CONTENTS = st.lists(
-    st.lists(st.sampled_from([b"x", b"\r\n", b"--B", b"--", b"B", b"\xff", b"\r\n\r\n", b"A: b"]), max_size=5).map(
-        b"".join
-    ),
+    st.lists(
+        st.sampled_from([b"x", b"\r\n", b"--B", b"--", b"B", b"\xff", b"\r\n\r\n", b"A: b"]), max_size=5
+    ).map(b"".join),
     max_size=2,
 )
 

@@ -56,14 +56,20 @@ def test_what_json_says_is_kept(data: bytes, document: Json) -> None:
         pytest.param(b"[1,]", "not JSON at character 3: Expecting value", id="comma"),
         pytest.param(b'{"a": 1} x', "not JSON at character 9: Extra data", id="more"),
         pytest.param(b'"a\nb"', "not JSON at character 2: Invalid control character at", id="control"),
-        pytest.param(b"\xef\xbb\xbf1", "not JSON at character 0: Unexpected UTF-8 BOM (decode using utf-8-sig)", id="bom"),
+        pytest.param(
+            b"\xef\xbb\xbf1",
+            "not JSON at character 0: Unexpected UTF-8 BOM (decode using utf-8-sig)",
+            id="bom",
+        ),
         pytest.param(b'"\xff"', "not UTF-8 at byte 1", id="not-utf-8"),
         pytest.param(b'"\xed\xa0\x80"', "not UTF-8 at byte 1", id="encoded-surrogate"),
         pytest.param('["a"]'.encode("utf-16"), "not UTF-8 at byte 0", id="utf-16"),
         pytest.param(b'{"a": NaN}', "NaN is not JSON", id="nan"),
         pytest.param(b"[-Infinity]", "-Infinity is not JSON", id="infinity"),
         pytest.param(b"1e400", "the number 1e400 is too large for a double", id="overflow"),
-        pytest.param(b"-" + b"1" * 500 + b".5", f"the number -{'1' * 39} is too large for a double", id="long-overflow"),
+        pytest.param(
+            b"-" + b"1" * 500 + b".5", f"the number -{'1' * 39} is too large for a double", id="long-overflow"
+        ),
         pytest.param(b"1" * 1001, "an integer of 1001 digits", id="1001-digits"),
         pytest.param(b'{"a": [' + b"1" * 10_000 + b"]}", "an integer of 10000 digits", id="10000-digits"),
         pytest.param(b"[" * 101 + b"]" * 101, "nesting deeper than 100", id="101-lists"),

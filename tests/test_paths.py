@@ -83,7 +83,7 @@ def test_a_path_has_to_end_somewhere(path: str) -> None:
 def test_a_path_is_a_text() -> None:
     """Anything else is refused."""
     number: Any = 5
-    with pytest.raises(OptionError, match="a path is a text such as 'metadata.run_id', not 5"):
+    with pytest.raises(OptionError, match=r"a path is a text such as 'metadata\.run_id', not 5"):
         Paths([number])
 
 
@@ -159,7 +159,11 @@ def test_places_come_in_the_order_of_the_paths() -> None:
 def test_closed_members_are_not_entered() -> None:
     """``**`` goes round an object in a closed member, not round a list or a text."""
     paths = Paths(["**.c"], closed=("shut",))
-    document: Json = {"shut": {"c": 1, "x": {"c": 2}}, "a": {"shut": [{"c": 3}], "c": 4}, "x": [{"shut": {"c": 5}}]}
+    document: Json = {
+        "shut": {"c": 1, "x": {"c": 2}},
+        "a": {"shut": [{"c": 3}], "c": 4},
+        "x": [{"shut": {"c": 5}}],
+    }
 
     assert [4, 3] == [container[step] for container, step in paths.places(document)]  # type: ignore[index]  # its own
 

@@ -42,7 +42,9 @@ def write(folder: Path, text: str) -> Path:
         ("[tool.httpx_cassette.key_policy]\nignore = ['a.b']\n", {"key_policy": {"ignore": ["a.b"]}}),
     ],
 )
-def test_the_table_of_the_nearest_project_counts(folder: Path, text: str, defaults: dict[str, object]) -> None:
+def test_the_table_of_the_nearest_project_counts(
+    folder: Path, text: str, defaults: dict[str, object]
+) -> None:
     """From the working folder upwards, the first file there is; no table sets nothing."""
     write(folder.parent.parent, "[tool.httpx_cassette]\nchunk_size = 99\n")
     write(folder.parent, text)
@@ -60,12 +62,18 @@ def test_without_a_project_nothing_is_set(folder: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[tool.httpx_cassette\n", "the file is not TOML: Expected ']' at the end of a table declaration (at line 1, column 21)"),
-        ("# httpx_cassette \udcff\n", "the file is not TOML: 'utf-8' codec can't decode byte 0xff in position 17: invalid start byte"),
+        (
+            "[tool.httpx_cassette\n",
+            "the file is not TOML: Expected ']' at the end of a table declaration (at line 1, column 21)",
+        ),
+        (
+            "# httpx_cassette \udcff\n",
+            "the file is not TOML: 'utf-8' codec can't decode byte 0xff in position 17: invalid start byte",
+        ),
         ("[tool]\nhttpx_cassette = 5\n", "tool.httpx_cassette must be a table: [tool.httpx_cassette]"),
     ],
     ids=["not-toml", "not-utf-8", "no-table"],
-)  # fmt: skip
+)
 def test_a_file_that_cannot_be_meant_is_named(folder: Path, text: str, message: str) -> None:
     """The error has the file and the reason."""
     file = write(folder, text)
@@ -129,7 +137,9 @@ def test_what_is_given_wins_over_the_project(folder: Path) -> None:
 
     assert Mode.LIVE is CassetteTransport("none.jsonl").mode
     assert Mode.REPLAY is CassetteTransport("none.jsonl", mode="replay").mode
-    explained = [CassetteTransport("none.jsonl", **options).explain(request) for options in ({}, {"key_policy": {}})]  # type: ignore[arg-type]  # a table is as good as a policy
+    explained = [
+        CassetteTransport("none.jsonl", **options).explain(request) for options in ({}, {"key_policy": {}})
+    ]  # type: ignore[arg-type]  # a table is as good as a policy
     assert ["/v1/chat/completions", CHAT] == [each.key_document["url"] for each in explained]
 
 

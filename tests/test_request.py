@@ -44,35 +44,93 @@ def store(made: Call, redaction: Redaction | None = None, media: Paths = NO_MEDI
         pytest.param(b"", "application/json", "", None, id="empty"),
         pytest.param(b"", None, "", None, id="empty-without-a-type"),
         pytest.param(b'{"a": 1}', "application/json", "json", {"a": 1}, id="json"),
-        pytest.param(b'{"a": 1}', "Application/JSON; charset=utf-8", "json", {"a": 1}, id="json-with-a-charset"),
+        pytest.param(
+            b'{"a": 1}', "Application/JSON; charset=utf-8", "json", {"a": 1}, id="json-with-a-charset"
+        ),
         pytest.param(b"[1]", "application/vnd.api+json", "json", [1], id="json-suffix"),
         pytest.param(b"null", "application/json", "json", None, id="null"),
-        pytest.param(b'{"a": 1}\n{"a": 2}\n', "application/jsonl", "text", '{"a": 1}\n{"a": 2}\n', id="lines-of-json"),
+        pytest.param(
+            b'{"a": 1}\n{"a": 2}\n', "application/jsonl", "text", '{"a": 1}\n{"a": 2}\n', id="lines-of-json"
+        ),
         pytest.param(b"{'a': 1}", "application/json", "text", "{'a': 1}", id="invalid-json"),
         pytest.param(b'{"a": NaN}', "application/json", "text", '{"a": NaN}', id="nan"),
         pytest.param(b'{"a": 1e400}', "application/json", "text", '{"a": 1e400}', id="overflow"),
         pytest.param(b"1" * 10_000, "application/json", "text", "1" * 10_000, id="10000-digits"),
-        pytest.param(b"[" * 100_000 + b"]" * 100_000, "application/json", "text", "[" * 100_000 + "]" * 100_000, id="deep"),
+        pytest.param(
+            b"[" * 100_000 + b"]" * 100_000,
+            "application/json",
+            "text",
+            "[" * 100_000 + "]" * 100_000,
+            id="deep",
+        ),
         pytest.param(b'{"a": "\\ud800"}', "application/json", "json", {"a": "\ud800"}, id="lone-surrogate"),
-        pytest.param(b'{"a": "\xed\xa0\x80"}', "application/json", "bytes", digest_of(b'{"a": "\xed\xa0\x80"}'), id="encoded-surrogate"),
-        pytest.param(b'{"a": "\xff"}', "application/json", "bytes", digest_of(b'{"a": "\xff"}'), id="json-not-utf-8"),
-        pytest.param('{"a": 1}'.encode("utf-16-le"), "application/json", "text", "".join(f"{c}\0" for c in '{"a": 1}'), id="json-utf-16"),
+        pytest.param(
+            b'{"a": "\xed\xa0\x80"}',
+            "application/json",
+            "bytes",
+            digest_of(b'{"a": "\xed\xa0\x80"}'),
+            id="encoded-surrogate",
+        ),
+        pytest.param(
+            b'{"a": "\xff"}', "application/json", "bytes", digest_of(b'{"a": "\xff"}'), id="json-not-utf-8"
+        ),
+        pytest.param(
+            '{"a": 1}'.encode("utf-16-le"),
+            "application/json",
+            "text",
+            "".join(f"{c}\0" for c in '{"a": 1}'),
+            id="json-utf-16",
+        ),
         pytest.param(b' \n{"a": 1}', None, "json", {"a": 1}, id="object-without-a-type"),
         pytest.param(b"[]", None, "json", [], id="list-without-a-type"),
         pytest.param(b"1.0", None, "text", "1.0", id="number-without-a-type"),
         pytest.param(b"{", None, "text", "{", id="brace-without-a-type"),
         pytest.param(b'{"a": 1}', "text/plain", "text", '{"a": 1}', id="json-as-text"),
         pytest.param(b"caf\xc3\xa9", "text/plain", "text", "café", id="text"),
-        pytest.param(b"caf\xe9", "text/plain; charset=latin-1", "bytes", digest_of(b"caf\xe9"), id="text-not-utf-8"),
+        pytest.param(
+            b"caf\xe9", "text/plain; charset=latin-1", "bytes", digest_of(b"caf\xe9"), id="text-not-utf-8"
+        ),
         pytest.param(b"\x00\xff", "application/octet-stream", "bytes", digest_of(b"\x00\xff"), id="binary"),
-        pytest.param(b"b=1&a=x+y&a=&c", "application/x-www-form-urlencoded", "form", [["b", "1"], ["a", "x y"], ["a", ""], ["c", ""]], id="form"),
-        pytest.param(b"a=%FF\xfe", "APPLICATION/X-WWW-FORM-URLENCODED", "form", [["a", "\udcff\udcfe"]], id="form-not-utf-8"),
-        pytest.param(b"--B\r\n\r\nx\r\n--B--", "multipart/form-data; boundary=B", "parts", [{"text": "x"}], id="multipart"),
-        pytest.param(b"--b\r\n\r\nx\r\n--b--", "multipart/form-data; boundary=B", "text", "--b\r\n\r\nx\r\n--b--", id="multipart-broken"),
-        pytest.param(b"--b\xff", "multipart/form-data; boundary=B", "bytes", digest_of(b"--b\xff"), id="multipart-broken-binary"),
+        pytest.param(
+            b"b=1&a=x+y&a=&c",
+            "application/x-www-form-urlencoded",
+            "form",
+            [["b", "1"], ["a", "x y"], ["a", ""], ["c", ""]],
+            id="form",
+        ),
+        pytest.param(
+            b"a=%FF\xfe",
+            "APPLICATION/X-WWW-FORM-URLENCODED",
+            "form",
+            [["a", "\udcff\udcfe"]],
+            id="form-not-utf-8",
+        ),
+        pytest.param(
+            b"--B\r\n\r\nx\r\n--B--",
+            "multipart/form-data; boundary=B",
+            "parts",
+            [{"text": "x"}],
+            id="multipart",
+        ),
+        pytest.param(
+            b"--b\r\n\r\nx\r\n--b--",
+            "multipart/form-data; boundary=B",
+            "text",
+            "--b\r\n\r\nx\r\n--b--",
+            id="multipart-broken",
+        ),
+        pytest.param(
+            b"--b\xff",
+            "multipart/form-data; boundary=B",
+            "bytes",
+            digest_of(b"--b\xff"),
+            id="multipart-broken-binary",
+        ),
     ],
 )
-def test_a_body_is_read_as_what_it_is(body: bytes, content_type: str | None, kind: str, read_as: Json) -> None:
+def test_a_body_is_read_as_what_it_is(
+    body: bytes, content_type: str | None, kind: str, read_as: Json
+) -> None:
     """JSON, form, parts, text or bytes; and never a failure."""
     assert (kind, read_as) == read(body, content_type)
 
@@ -98,10 +156,15 @@ def raw_deflate(data: bytes) -> bytes:
     ],
 )
 def test_a_compressed_body_is_read_decoded(body: bytes, encoding: str) -> None:
-    """gzip and deflate are undone, to the last member."""
+    """Gzip and deflate are undone, to the last member."""
     reading = reading_of(call(body, headers={"Content-Encoding": encoding}))
 
-    assert ("json", {"a": [1, 2]}, JSON_BODY, "") == (reading.kind, reading.body, reading.raw, reading.encoding)
+    assert ("json", {"a": [1, 2]}, JSON_BODY, "") == (
+        reading.kind,
+        reading.body,
+        reading.raw,
+        reading.encoding,
+    )
 
 
 BROKEN = {
@@ -121,7 +184,12 @@ def test_an_encoding_that_cannot_be_undone_is_part_of_the_body(body: bytes, enco
     """Bytes that are not what the header says stay bytes, with the encoding beside them."""
     reading = reading_of(call(body, headers={"content-encoding": encoding}))
 
-    assert ("bytes", digest_of(body), body, encoding) == (reading.kind, reading.body, reading.raw, reading.encoding)
+    assert ("bytes", digest_of(body), body, encoding) == (
+        reading.kind,
+        reading.body,
+        reading.raw,
+        reading.encoding,
+    )
     assert {"bytes": digest_of(body), "encoding": encoding}.items() <= store(
         call(body, headers={"content-encoding": encoding})
     ).items()
@@ -139,7 +207,9 @@ def test_a_body_that_grows_too_large_stays_packed(monkeypatch: pytest.MonkeyPatc
 
 def test_the_last_content_type_counts() -> None:
     """A header sent twice is no failure."""
-    made = call(b"a=1", content_type="application/x-www-form-urlencoded", headers=[("content-type", "text/plain")])
+    made = call(
+        b"a=1", content_type="application/x-www-form-urlencoded", headers=[("content-type", "text/plain")]
+    )
 
     assert ("form", [["a", "1"]]) == reading_of(made)[2:4]
 
@@ -180,7 +250,9 @@ def test_a_stored_request_has_what_was_sent_and_no_credentials() -> None:
     [
         json.dumps({"a": [f"see {SECRET}"], SECRET: 1}),
         # An escape would hide what the gate looks for.
-        json.dumps({"a": [f"see {SECRET}"], SECRET: 1}).replace("/", "\\/").replace("postgres:", "postgres\\u003a"),
+        json.dumps({"a": [f"see {SECRET}"], SECRET: 1})
+        .replace("/", "\\/")
+        .replace("postgres:", "postgres\\u003a"),
         json.dumps({"a": [f"see {SECRET}"], SECRET: 1, "big": 2**70})[:-1] + ', "odd": "\\ud800"}',
     ],
     ids=["plain", "escaped", "slow-path"],
@@ -197,9 +269,18 @@ def test_credentials_in_json_are_redacted(body: str) -> None:
     ("body", "content_type", "stored"),
     [
         pytest.param(f"a {SECRET}", "text/plain", {"text": f"a {REDACTED}"}, id="text"),
-        pytest.param(f"a={SECRET}", "application/x-www-form-urlencoded", {"form": [["a", REDACTED]]}, id="form"),
-        pytest.param(SECRET, "application/x-www-form-urlencoded", {"form": [[REDACTED, ""]]}, id="form-that-is-text"),
-        pytest.param("password=x&client_secret=y&a=1", "application/x-www-form-urlencoded", {"form": [["a", "1"]]}, id="form-names"),
+        pytest.param(
+            f"a={SECRET}", "application/x-www-form-urlencoded", {"form": [["a", REDACTED]]}, id="form"
+        ),
+        pytest.param(
+            SECRET, "application/x-www-form-urlencoded", {"form": [[REDACTED, ""]]}, id="form-that-is-text"
+        ),
+        pytest.param(
+            "password=x&client_secret=y&a=1",
+            "application/x-www-form-urlencoded",
+            {"form": [["a", "1"]]},
+            id="form-names",
+        ),
         pytest.param(
             f'--B\r\nContent-Disposition: form-data; name="{SECRET}"\r\nX: {SECRET}\r\n\r\n{SECRET}\r\n--B--',
             "multipart/form-data; boundary=B",
@@ -219,11 +300,16 @@ def test_credentials_in_json_are_redacted(body: str) -> None:
             id="long-part",
         ),
         pytest.param(
-            b"--B\r\n\r\n\xff\r\n--B--", "multipart/form-data; boundary=B", {"parts": [{"bytes": digest_of(b"\xff")}]}, id="binary-part"
+            b"--B\r\n\r\n\xff\r\n--B--",
+            "multipart/form-data; boundary=B",
+            {"parts": [{"bytes": digest_of(b"\xff")}]},
+            id="binary-part",
         ),
     ],
 )
-def test_credentials_in_other_bodies_are_redacted(body: Any, content_type: str, stored: dict[str, Json]) -> None:
+def test_credentials_in_other_bodies_are_redacted(
+    body: Any, content_type: str, stored: dict[str, Json]
+) -> None:
     """The digest of a file is that of its redacted text, so that no guess can be tested."""
     made = store(call(body, url=OTHER, content_type=content_type))
 
@@ -261,21 +347,35 @@ MEDIA = Paths(["input_audio.data", "list[*].file_data"])
 @pytest.mark.parametrize(
     ("body", "stored"),
     [
-        pytest.param({"input_audio": {"data": "A" * 1025}}, {"input_audio": {"data": digest_of("A" * 1025)}}, id="at-a-path"),
-        pytest.param({"input_audio": {"data": "A" * 1024}}, {"input_audio": {"data": "A" * 1024}}, id="short"),
-        pytest.param({"input_audio": {"data": ["A" * 1025]}}, {"input_audio": {"data": ["A" * 1025]}}, id="no-text"),
+        pytest.param(
+            {"input_audio": {"data": "A" * 1025}},
+            {"input_audio": {"data": digest_of("A" * 1025)}},
+            id="at-a-path",
+        ),
+        pytest.param(
+            {"input_audio": {"data": "A" * 1024}}, {"input_audio": {"data": "A" * 1024}}, id="short"
+        ),
+        pytest.param(
+            {"input_audio": {"data": ["A" * 1025]}}, {"input_audio": {"data": ["A" * 1025]}}, id="no-text"
+        ),
         pytest.param(
             {"list": [{"file_data": "A" * 1025}, {"x": "A" * 1025}]},
             {"list": [{"file_data": digest_of("A" * 1025)}, {"x": "A" * 1025}]},
             id="elsewhere",
         ),
         pytest.param(
-            {"x": [["data:a;base64," + "A" * 1100]]}, {"x": [[digest_of("data:a;base64," + "A" * 1100)]]}, id="data-url"
+            {"x": [["data:a;base64," + "A" * 1100]]},
+            {"x": [[digest_of("data:a;base64," + "A" * 1100)]]},
+            id="data-url",
         ),
         pytest.param({"x": "data:a;base64,AAAA"}, {"x": "data:a;base64,AAAA"}, id="short-data-url"),
-        pytest.param({"x": "see data:a;base64," + "A" * 1100}, {"x": "see data:a;base64," + "A" * 1100}, id="in-a-text"),
         pytest.param(
-            {"x": "data:" + "a" * 300 + ";base64," + "A" * 1100}, {"x": "data:" + "a" * 300 + ";base64," + "A" * 1100}, id="no-data-url"
+            {"x": "see data:a;base64," + "A" * 1100}, {"x": "see data:a;base64," + "A" * 1100}, id="in-a-text"
+        ),
+        pytest.param(
+            {"x": "data:" + "a" * 300 + ";base64," + "A" * 1100},
+            {"x": "data:" + "a" * 300 + ";base64," + "A" * 1100},
+            id="no-data-url",
         ),
         pytest.param("data:a;base64," + "A" * 1100, "data:a;base64," + "A" * 1100, id="the-whole-body"),
         pytest.param({"x": "ACGT" * 500}, {"x": "ACGT" * 500}, id="letters"),

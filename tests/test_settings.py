@@ -55,14 +55,23 @@ def test_defaults() -> None:
         found.on_miss,
         found.passthrough,
     )
-    assert [200, 204, 301, 399] == [status for status in (100, 200, 204, 301, 399, 400, 500) if found.is_recordable(status)]
+    assert [200, 204, 301, 399] == [
+        status for status in (100, 200, 204, 301, 399, 400, 500) if found.is_recordable(status)
+    ]
 
 
 def test_every_option_is_documented_in_the_signature() -> None:
     """The options, their types for a checker, and the fields of the settings are the same."""
     assert {*OPTIONS, "next_transport"} == {*Options.__annotations__}
-    renamed = {"key_policy": "policy", "redact": "redaction", "record_statuses": "is_recordable", "fsync": "shelf"}
-    assert {renamed.get(name, name) for name in OPTIONS} == {field.name for field in dataclasses.fields(Settings)}
+    renamed = {
+        "key_policy": "policy",
+        "redact": "redaction",
+        "record_statuses": "is_recordable",
+        "fsync": "shelf",
+    }
+    assert {renamed.get(name, name) for name in OPTIONS} == {
+        field.name for field in dataclasses.fields(Settings)
+    }
 
 
 # -- cassettes -----------------------------------------------------------------------------------------
@@ -81,8 +90,8 @@ def test_several_cassettes_are_looked_up_and_the_last_is_written() -> None:
     ("cassette", "message"),
     [
         ([], "an empty list names no cassette; give at least one path"),
-        (5, "cassette=5 cannot be meant; it takes a path, a Cassette, or several"),
-        (None, "cassette=None cannot be meant; it takes a path, a Cassette, or several"),
+        (5, "cassette=5 cannot be meant; it takes a path, a Cassette, or a list of them"),
+        (None, "cassette=None cannot be meant; it takes a path, a Cassette, or a list of them"),
     ],
 )
 def test_no_cassette_is_refused(cassette: Any, message: str) -> None:
@@ -105,6 +114,8 @@ def test_fsync_is_the_cassettes(fsync: bool) -> None:
 
 def test_recording_asks_for_a_file_that_can_be_written(folder: Path) -> None:
     """Before anything is paid."""
+    assert Mode.RECORD is settings(mode="record").mode
+    assert Mode.RERECORD is settings(mode="rerecord").mode
     (folder / "a.jsonl").mkdir()
 
     with pytest.raises(Exception, match=r"a\.jsonl"):
@@ -119,12 +130,16 @@ def test_recording_asks_for_a_file_that_can_be_written(folder: Path) -> None:
     [
         ({"sample": 1}, "CassetteTransport has no option 'sample' (did you mean 'samples'?)"),
         ({"keypolicy": 1}, "CassetteTransport has no option 'keypolicy' (did you mean 'key_policy'?)"),
-        ({"require_sytem": 1}, "CassetteTransport has no option 'require_sytem' (did you mean 'require_system'?)"),
+        (
+            {"require_sytem": 1},
+            "CassetteTransport has no option 'require_sytem' (did you mean 'require_system'?)",
+        ),
         ({"xyzzy": 1}, f"CassetteTransport has no option 'xyzzy'; there are {', '.join(sorted(OPTIONS))}"),
         ({"mode": "play"}, "mode='play' is not a mode (did you mean 'replay'?)"),
         (
             {"require_system": "everywhere"},
-            "require_system='everywhere' cannot be meant; it takes True, False, 'anywhere' or a callable on the call",
+            "require_system='everywhere' cannot be meant; "
+            "it takes True, False, 'anywhere' or a callable on the call",
         ),
         ({"key_policy": 5}, "key_policy=5 cannot be meant; give it a KeyPolicy"),
         ({"key_policy": {"mask": []}}, "KeyPolicy has no option 'mask' (did you mean 'masks'?)"),
@@ -139,8 +154,14 @@ def test_recording_asks_for_a_file_that_can_be_written(folder: Path) -> None:
         ({"max_calls": 1.5}, "max_calls=1.5 cannot be meant; it takes a whole number, 0 for none at all"),
         ({"noise": "no"}, "noise='no' cannot be meant; it takes True or False"),
         ({"fsync": 0}, "fsync=0 cannot be meant; it takes True or False"),
-        ({"on_miss": "raise"}, "on_miss='raise' cannot be meant; it takes a callable on the CassetteMiss, or None"),
-        ({"prompt_files": 5}, "prompt_files=5 cannot be meant; it takes paths, or a mapping of names to paths"),
+        (
+            {"on_miss": "raise"},
+            "on_miss='raise' cannot be meant; it takes a callable on the CassetteMiss, or None",
+        ),
+        (
+            {"prompt_files": 5},
+            "prompt_files=5 cannot be meant; it takes paths, or a mapping of names to paths",
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
@@ -151,10 +172,7 @@ def test_a_mistake_is_met_where_it_is_made(option: dict[str, Any], message: str)
 
 def test_options_are_taken_as_they_are_meant() -> None:
     """Each in every form that it takes."""
-
-    def judge(call: Call) -> bool:
-        return True
-
+    judge = bool
     policy = KeyPolicy(host=False)
     assert [True, False, "anywhere", judge] == [
         settings(require_system=each).require_system for each in (True, False, "anywhere", judge)
@@ -164,7 +182,11 @@ def test_options_are_taken_as_they_are_meant() -> None:
     assert KeyPolicy() == settings(key_policy=None).policy
     assert [None, "exit", judge] == [settings(on_miss=each).on_miss for each in (None, "exit", judge)]
     assert [None, 7] == [settings(wire_chunk_size=each).wire_chunk_size for each in (None, 7)]
-    assert (3, 64, True) == (settings(samples=3).samples, settings(chunk_size=64).chunk_size, settings(noise=True).noise)
+    assert (3, 64, True) == (
+        settings(samples=3).samples,
+        settings(chunk_size=64).chunk_size,
+        settings(noise=True).noise,
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,7 +246,14 @@ def test_statuses_that_are_none_are_refused(statuses: Any) -> None:
         pytest.param(
             "api.example.com",
             ["https://api.example.com/x", "http://API.example.com:8080", "https://u:p@api.example.com?q"],
-            ["https://example.com/", "https://xapi.example.com/", "https://api.example.com.evil/", "https://evil/?api.example.com", "https://api.example.com@evil/", "https://evil/https://api.example.com/"],
+            [
+                "https://example.com/",
+                "https://xapi.example.com/",
+                "https://api.example.com.evil/",
+                "https://evil/?api.example.com",
+                "https://api.example.com@evil/",
+                "https://evil/https://api.example.com/",
+            ],
             id="host",
         ),
         pytest.param(
@@ -241,25 +270,54 @@ def test_statuses_that_are_none_are_refused(statuses: Any) -> None:
         ),
         pytest.param(
             "https://api.example.com/v1",
-            ["https://api.example.com/v1", "https://api.example.com/v1/x", "https://API.example.com/v1?q", "https://u:p@api.example.com/v1#f"],
-            ["https://api.example.com/v10", "https://api.example.com/V1", "http://api.example.com/v1", "https://api.example.com:8080/v1", "https://api.example.com@evil/v1"],
+            [
+                "https://api.example.com/v1",
+                "https://api.example.com/v1/x",
+                "https://API.example.com/v1?q",
+                "https://u:p@api.example.com/v1#f",
+            ],
+            [
+                "https://api.example.com/v10",
+                "https://api.example.com/V1",
+                "http://api.example.com/v1",
+                "https://api.example.com:8080/v1",
+                "https://api.example.com@evil/v1",
+            ],
             id="url",
         ),
         pytest.param(
             "https://api.example.com",
             ["https://api.example.com/", "https://api.example.com?q"],
-            ["https://api.example.com:8080/", "https://api.example.com.evil/", "https://api.example.com:443@evil/"],
+            [
+                "https://api.example.com:8080/",
+                "https://api.example.com.evil/",
+                "https://api.example.com:443@evil/",
+            ],
             id="url-without-a-path",
         ),
-        pytest.param("https://h/v1/", ["https://h/v1/", "https://h/v1/x"], ["https://h/v1", "https://h/v2/"], id="url-of-a-folder"),
+        pytest.param(
+            "https://h/v1/",
+            ["https://h/v1/", "https://h/v1/x"],
+            ["https://h/v1", "https://h/v2/"],
+            id="url-of-a-folder",
+        ),
         pytest.param("https://u@h/", ["https://u@h/x"], ["https://h/x"], id="url-with-a-user"),
         pytest.param("https://h?a=", ["https://h?a=1"], ["https://h/?a=1"], id="url-with-a-query"),
-        pytest.param(["a.example", "https://b.example/x"], ["https://a.example/", "https://b.example/x"], ["https://b.example/"], id="several"),
+        pytest.param(
+            ["a.example", "https://b.example/x"],
+            ["https://a.example/", "https://b.example/x"],
+            ["https://b.example/"],
+            id="several",
+        ),
         pytest.param(lambda call: call.method == "GET", ["https://h/"], [], id="predicate"),
-        pytest.param([lambda call: False, "a.example"], ["https://a.example/"], ["https://b.example/"], id="both"),
+        pytest.param(
+            [lambda call: False, "a.example"], ["https://a.example/"], ["https://b.example/"], id="both"
+        ),
     ],
-)  # fmt: skip
-def test_calls_are_named_by_host_url_or_predicate(matcher: Any, matched: list[str], others: list[str]) -> None:
+)
+def test_calls_are_named_by_host_url_or_predicate(
+    matcher: Any, matched: list[str], others: list[str]
+) -> None:
     """A name ends where a part of the URL ends, and nothing before the host counts."""
     passes = settings(passthrough=matcher).passthrough
     assert passes is not None
@@ -270,10 +328,16 @@ def test_calls_are_named_by_host_url_or_predicate(matcher: Any, matched: list[st
 def test_probes_are_ignored_unless_that_is_switched_off() -> None:
     """Two known ones, and what is added to them."""
     probes = ["https://huggingface.co/api/agent-harnesses", "https://api.cerebras.ai/v1/tcp_warming"]
-    for option, extra in (((), []), ("a.example", ["https://a.example/"]), (lambda call: "b." in call.url, ["https://b.example/"])):
+    for option, extra in (
+        ((), []),
+        ("a.example", ["https://a.example/"]),
+        (lambda call: "b." in call.url, ["https://b.example/"]),
+    ):
         ignores = settings(ignore=option).ignore
         assert ignores is not None
-        assert [*probes, *extra] == [url for url in [*probes, *extra, "https://huggingface.co/api"] if ignores(visit(url))]
+        assert [*probes, *extra] == [
+            url for url in [*probes, *extra, "https://huggingface.co/api"] if ignores(visit(url))
+        ]
 
     assert settings(ignore=None).ignore is None
     assert settings(ignore=False).ignore is None
@@ -290,6 +354,6 @@ def test_what_names_no_call_is_refused(option: str, item: Any) -> None:
 
 def test_a_single_matcher_that_is_none_is_refused() -> None:
     """A number is no list of hosts."""
-    assert (
-        "passthrough cannot hold 5; it takes hosts, URL prefixes and callables on the call"
-    ) == refusal(passthrough=5)
+    assert ("passthrough cannot hold 5; it takes hosts, URL prefixes and callables on the call") == refusal(
+        passthrough=5
+    )

@@ -76,7 +76,9 @@ def test_a_survey_does_not_look_everywhere() -> None:
 
 # -- against the rules ---------------------------------------------------------------------------------
 
-_TEXTS = st.sampled_from(["", "a", "a ", "a \nb", "a\n", " ", "call_1", "call_x", "2026-03-02", "<date>", "auto"])
+_TEXTS = st.sampled_from(
+    ["", "a", "a ", "a \nb", "a\n", " ", "call_1", "call_x", "2026-03-02", "<date>", "auto"]
+)
 _ODD = st.sampled_from([None, [], {}, 0, 1, True, False, 1.0])
 _PARTS = st.lists(
     st.fixed_dictionaries(
@@ -105,13 +107,19 @@ _MESSAGES = st.fixed_dictionaries(
 )
 _FUNCTIONS = st.fixed_dictionaries({}, optional={"strict": _ODD, "name": _TEXTS})
 _BODIES = st.fixed_dictionaries(
-    {"messages": st.lists(_MESSAGES | _ODD, max_size=3) | _ODD | st.dictionaries(_TEXTS, _MESSAGES, max_size=2)},
+    {
+        "messages": st.lists(_MESSAGES | _ODD, max_size=3)
+        | _ODD
+        | st.dictionaries(_TEXTS, _MESSAGES, max_size=2)
+    },
     optional={
         "model": _TEXTS,
-        "tools": st.lists(st.fixed_dictionaries({}, optional={"function": _FUNCTIONS}) | _ODD, max_size=2) | _ODD,
+        "tools": st.lists(st.fixed_dictionaries({}, optional={"function": _FUNCTIONS}) | _ODD, max_size=2)
+        | _ODD,
         "functions": st.lists(_FUNCTIONS, max_size=2) | _ODD,
         "stream_options": st.fixed_dictionaries({}, optional={"include_usage": _ODD, "x": _ODD}) | _ODD,
-        "response_format": st.fixed_dictionaries({}, optional={"type": _TEXTS, "json_schema": _FUNCTIONS}) | _ODD,
+        "response_format": st.fixed_dictionaries({}, optional={"type": _TEXTS, "json_schema": _FUNCTIONS})
+        | _ODD,
         "temperature": _ODD | st.just(0.5),
         "parallel_tool_calls": _ODD,
         "tool_choice": _TEXTS | _ODD,

@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import threading
+import warnings
 
 from httpx_cassette import _open_file
 from httpx_cassette._cassette import Cassette
@@ -37,6 +38,7 @@ def parent(path: str, pipe: int) -> None:  # pragma: no cover - killed
     assert is_writing.wait(10)
     threading.Thread(target=read, daemon=True).start()
     assert is_reading.wait(10)
+    warnings.simplefilter("ignore", DeprecationWarning)  # Forking with threads is what this is about.
     if os.fork() == 0:
         _open_file._sync = real_sync
         appended = cassette.append(exchange("c"))  # Waits for the file's lock until the parent is dead.
@@ -55,5 +57,5 @@ def main(path: str) -> None:
     print(os.read(reading, 1000).decode() if is_said else "nothing within ten seconds")
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no branch
     main(sys.argv[1])

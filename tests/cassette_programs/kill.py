@@ -80,5 +80,5 @@ def is_there(cassette: Cassette, name: object) -> bool:
     return any(cassette.load(spot, key) is not None for spot in cassette.spots(key))
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no branch
     main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

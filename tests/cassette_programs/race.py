@@ -1,6 +1,6 @@
 """Let processes append to one cassette at the same time: ``race.py CASSETTE PROCESSES DISTINCT SHARED``.
 
-Each process appends so many recordings of its own and as many that all of them want to append. Half of the
+Each process appends so many recordings of its own and so many that all of them want to append. Half of the
 processes share the cassette that was open before the fork, the others open their own.
 Prints how many appends said that they were the first.
 """
@@ -19,7 +19,8 @@ def work(
     cassette: Cassette | None, path: str, number: int, distinct: int, shared: int, first: SimpleQueue[int]
 ) -> None:
     """Append, and tell how often this process was the first."""
-    cassette = cassette or Cassette(path, fsync=False)
+    if cassette is None:
+        cassette = Cassette(path, fsync=False)
     names: list[object] = [*((number, turn) for turn in range(distinct)), *range(shared)]
     first.put(sum(cassette.append(exchange(name, number)).is_new for name in names))
 
@@ -34,15 +35,16 @@ def main(path: str, processes: int, distinct: int, shared: int) -> None:
         fork.Process(
             target=work, args=(inherited if number % 2 else None, path, number, distinct, shared, first)
         )
-        for number in range(processes)
+        for number in range(1, processes)
     ]
     for worker in workers:
         worker.start()
+    work(None, path, processes, distinct, shared, first)
     for worker in workers:
         worker.join()
-    assert [0] * processes == [worker.exitcode for worker in workers]
-    print(sum(first.get() for _ in workers))
+    assert {0} == {worker.exitcode for worker in workers}
+    print(sum(first.get() for _ in range(processes)))
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no branch
     main(sys.argv[1], *map(int, sys.argv[2:]))

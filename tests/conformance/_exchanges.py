@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import random
 from collections.abc import Iterator
@@ -41,15 +42,22 @@ class Exchange:
     answer: bytes
     tags: frozenset[str]
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the answer as networks deliver it, in pieces that respect nothing; the same in every run."""
-        sizes = random.Random(self.id)
-        start = 0
-        while start < len(self.answer):
-            # Up to an Ethernet frame; a quarter are a few bytes, which end within a line or a character.
-            size = sizes.randint(1, 9) if sizes.random() < 0.25 else sizes.randint(10, 1448)
-            yield self.answer[start : start + size]
-            start += size
+    def sent(self) -> tuple[dict[str, str], Iterator[bytes]]:
+        """Return headers and body as they went over the wire: what came compressed is compressed again."""
+        if "was-gzip" in self.tags:
+            return {**self.headers, "content-encoding": "gzip"}, _chunks(gzip.compress(self.answer), self.id)
+        return self.headers, _chunks(self.answer, self.id)
+
+
+def _chunks(body: bytes, seed: str) -> Iterator[bytes]:
+    """Yield a body as networks deliver it, in pieces that respect nothing; the same in every run."""
+    sizes = random.Random(seed)
+    start = 0
+    while start < len(body):
+        # Up to an Ethernet frame; a quarter are a few bytes, which end within a line or a character.
+        size = sizes.randint(1, 9) if sizes.random() < 0.25 else sizes.randint(10, 1448)
+        yield body[start : start + size]
+        start += size
 
 
 def find_files(folder: Path, pattern: str) -> list[Path]:

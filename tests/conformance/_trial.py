@@ -237,7 +237,8 @@ class _Trial:
 
 def _upstream(exchange: Exchange) -> httpx2.MockTransport:
     def answer(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(exchange.status, headers=exchange.headers, content=exchange.chunks())
+        headers, chunks = exchange.sent()
+        return httpx2.Response(exchange.status, headers=headers, content=chunks)
 
     return httpx2.MockTransport(answer)
 

@@ -23,7 +23,7 @@ def test_the_cases_hold_the_invariants(capsys: pytest.CaptureFixture[str]) -> No
     (report,) = json.loads(capsys.readouterr().out)
 
     assert [] == [outcome for outcome in report["outcomes"] if outcome["faults"]]
-    assert (0, 48, 41, 0) == (status, report["tried"], report["equal"], report["verbatim"])
+    assert (0, 49, 42, 0) == (status, report["tried"], report["equal"], report["verbatim"])
     assert {
         "error event": 3,
         "error in a success": 1,

@@ -131,6 +131,7 @@ class CarelessStore:
 
     def _write(self, length: int) -> None:
         if self._number == -1:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._number = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         if length:
             os.write(self._number, self._buffer[:length])

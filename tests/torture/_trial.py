@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["Account", "Setting", "Skipped", "Trial"]
 
@@ -83,6 +83,15 @@ class Account:
         run(other)
         self.see("faults of a careless store seen", other.broken)
         self.need("faults of a careless store seen", 1)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return all of it as JSON can hold it."""
+        return {**vars(self), "counts": dict(self.counts)}
+
+    @classmethod
+    def of_data(cls, data: dict[str, Any]) -> Account:
+        """Return the account that ``as_data`` made data of."""
+        return cls(**{**data, "counts": Counter(data["counts"])})
 
     def add(self, other: Account) -> None:
         """Take over what a part of the trial saw, such as one in another process."""

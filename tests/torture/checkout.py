@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from httpx_cassette import Cassette, CassetteChanged, CassetteStop, CassetteUnusable
+from httpx_cassette import Cassette, CassetteMiss, CassetteStop
 
 from ._calls import Upstream, answer_to, ask, client, said
 from ._git import Repository
@@ -70,11 +70,8 @@ def _replay(setting: Setting, account: Account) -> None:
 def _ask(asker: httpx.Client, words: str, account: Account, *, may_miss: bool) -> None:
     try:
         heard = said(ask(asker, words))
-    except CassetteUnusable as stop:
-        account.see("refused")
-        account.expect(isinstance(stop.__cause__, CassetteChanged) or may_miss, f"{words!r}: {stop}")
     except CassetteStop as stop:
-        account.see("misses")
+        account.see("misses" if isinstance(stop, CassetteMiss) else "refused")
         account.expect(may_miss, f"{words!r} was in the file that was open: {stop!r}")
     else:
         account.see("answers")

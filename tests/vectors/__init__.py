@@ -73,7 +73,9 @@ def derive(vector: Vector, folder: Path) -> dict[str, Any]:
     """
     call = vector.call
     transport = httpx_cassette.CassetteTransport(folder / "vectors.jsonl", **settled(vector, folder))
-    request = httpx.Request(call["method"], call["url"], headers=call.get("headers", []), content=request_body(vector))
+    request = httpx.Request(
+        call["method"], call["url"], headers=call.get("headers", []), content=request_body(vector)
+    )
     explanation = transport.explain(request)
     return {
         "key_document": explanation.key_document,

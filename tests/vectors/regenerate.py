@@ -1,7 +1,8 @@
 """Fill in the vectors: ``python -m tests.vectors.regenerate``.
 
 A vector without its fingerprint gets one. One whose fingerprint would change is left alone, and the exit
-status is 1: that is a new version of the key, and a line in the changelog. ``--accept`` writes it all the same.
+status is 1: that is a new version of the key, and a line in the changelog. ``--accept`` writes it all the
+same.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         arguments: The words of the command line.
         root: The folder of the vectors.
     """
-    parser = argparse.ArgumentParser(prog="python -m tests.vectors.regenerate", description="Fill in the vectors.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.vectors.regenerate", description="Fill in the vectors."
+    )
     parser.add_argument("--accept", action="store_true", help="write vectors whose fingerprint changes, too")
     may_change = parser.parse_args(arguments).accept
     refused = 0
