@@ -24,7 +24,17 @@ import httpx
 
 import httpx_cassette
 
-__all__ = ["URL", "alternate", "fill", "make_answer", "make_body", "parse_options", "print_rows", "spread", "timed"]
+__all__ = [
+    "URL",
+    "alternate",
+    "fill",
+    "make_answer",
+    "make_body",
+    "parse_options",
+    "print_rows",
+    "spread",
+    "timed",
+]
 
 URL = "https://api.openai.com/v1/chat/completions"
 WORDS = "the model answers a question about weather trains invoices parsers and the length of a river in words".split()
@@ -85,7 +95,9 @@ def timed(call: Callable[[], object]) -> float:
     return spent
 
 
-def alternate(cases: Mapping[str, Callable[[], object]], rounds: int, seed: int = 7) -> dict[str, list[float]]:
+def alternate(
+    cases: Mapping[str, Callable[[], object]], rounds: int, seed: int = 7
+) -> dict[str, list[float]]:
     """Run every case once a round, in random order; return the CPU seconds of each run."""
     chance = random.Random(seed)
     samples: dict[str, list[float]] = {name: [] for name in cases}
@@ -105,15 +117,15 @@ def spread(values: Iterable[float]) -> float:
 
 def versions() -> str:
     """Return the versions and the machine."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("httpx_cassette", "httpx", "httpx2", "orjson"))
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("httpx_cassette", "httpx", "httpx2", "orjson")
+    )
     return f"{packages}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
 
 
 def parse_options(doc: str | None, **arguments: dict[str, Any]) -> argparse.Namespace:
     """Read the command line that all benchmarks understand, and what one adds to it."""
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.add_argument("--quick", action="store_true", help="fewer calls and rounds")
     parser.add_argument("--versions", action="store_true", help="print versions and stop")

@@ -59,7 +59,9 @@ def make_clients(library: Any, path: Path) -> dict[str, Any]:
     return {
         "floor": library.Client(transport=library.MockTransport(ready)),
         "hit": library.Client(transport=module.CassetteTransport(Cassette(path))),
-        "plain": library.Client(transport=module.CassetteTransport(Cassette(path), redact=Redaction(strong=False))),
+        "plain": library.Client(
+            transport=module.CassetteTransport(Cassette(path), redact=Redaction(strong=False))
+        ),
     }
 
 
@@ -88,7 +90,17 @@ def measure(library: Any, path: Path, recordings: int, kilobytes: int, calls: in
     floor, hit, plain = (statistics.median(samples[name]) for name in ("floor", "hit", "plain"))
     name = library.__name__
     goal = GOALS.get((name, kilobytes), 1.6)
-    return Row(name, kilobytes, recordings, floor, hit, statistics.median(ratios), spread(ratios), (hit - plain) / floor, goal)
+    return Row(
+        name,
+        kilobytes,
+        recordings,
+        floor,
+        hit,
+        statistics.median(ratios),
+        spread(ratios),
+        (hit - plain) / floor,
+        goal,
+    )
 
 
 def rows(sizes: list[int], *, quick: bool) -> Iterator[Row]:
@@ -107,5 +119,7 @@ def rows(sizes: list[int], *, quick: bool) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    options = parse_options(__doc__, sizes={"type": int, "nargs": "+", "default": [2], "choices": list(SIZES)})
+    options = parse_options(
+        __doc__, sizes={"type": int, "nargs": "+", "default": [2], "choices": list(SIZES)}
+    )
     print_rows(rows(options.sizes, quick=options.quick), as_json=options.json)

@@ -33,7 +33,11 @@ def once(module: str) -> float:
     """Return the seconds of one import in a fresh process."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(module=module)], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", PROGRAM.format(module=module)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     return float(done.stdout)
 

@@ -46,7 +46,9 @@ def measure(path: Path, recordings: int, rounds: int) -> Row:
     """Return the row of one file."""
     opens = [timed(lambda: [Cassette(path) for _ in range(20)]) / 20 for _ in range(rounds)]
     indexes = [timed(lambda cassette=Cassette(path): len(cassette)) for _ in range(rounds)]  # type: ignore[misc]
-    done = subprocess.run([sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True
+    )
     memory = json.loads(done.stdout)
     return Row(
         recordings,

@@ -51,7 +51,9 @@ def events() -> list[bytes]:
     chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     chunks.append({"index": 0, "delta": {}, "finish_reason": "stop"})
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o-mini"}
-    return [b"data: %b\n\n" % json.dumps({**head, "choices": [chunk]}).encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
+    return [b"data: %b\n\n" % json.dumps({**head, "choices": [chunk]}).encode() for chunk in chunks] + [
+        b"data: [DONE]\n\n"
+    ]
 
 
 EVENTS = events()
@@ -106,7 +108,9 @@ def measure_delay(path: Path, calls: int, rounds: int) -> Row:
     cassette = Cassette(path, fsync=False)
     clients = {
         "floor": httpx.Client(transport=upstream),
-        "recording": httpx.Client(transport=CassetteTransport(cassette, mode="record", next_transport=upstream)),
+        "recording": httpx.Client(
+            transport=CassetteTransport(cassette, mode="record", next_transport=upstream)
+        ),
     }
     samples: dict[str, list[float]] = {name: [] for name in clients}
     for _ in range(calls * rounds):

@@ -82,10 +82,16 @@ def ready_transports(path: Path) -> tuple[httpx.MockTransport, httpx2.MockTransp
     )
 
 
-def compare(what: str, goal: float, floor: Callable[[], Any], replay: Callable[[], Any], times: int, rounds: int) -> Row:
+def compare(
+    what: str, goal: float, floor: Callable[[], Any], replay: Callable[[], Any], times: int, rounds: int
+) -> Row:
     """Return the row of two ways to do the same."""
     samples = alternate(
-        {"floor": lambda: [floor() for _ in range(times)], "replay": lambda: [replay() for _ in range(times)]}, rounds
+        {
+            "floor": lambda: [floor() for _ in range(times)],
+            "replay": lambda: [replay() for _ in range(times)],
+        },
+        rounds,
     )
     low, high = (statistics.median(samples[name]) / times * 1e6 for name in ("floor", "replay"))
     ratios = [high / low for low, high in zip(samples["floor"], samples["replay"], strict=True)]
@@ -124,7 +130,12 @@ def rows(*, quick: bool) -> Iterator[Row]:
         ready, replay = httpx.Client(transport=floor), httpx.Client(transport=CassetteTransport(path))
         for how in ("raw", "lines"):
             yield compare(
-                f"by {how}", 1.3, lambda how=how: read_all(ready, how), lambda how=how: read_all(replay, how), times, rounds
+                f"by {how}",
+                1.3,
+                lambda how=how: read_all(ready, how),
+                lambda how=how: read_all(replay, how),
+                times,
+                rounds,
             )
         if importlib.util.find_spec("openai"):
             yield from sdk_row(path, floor2, times, rounds)
@@ -137,7 +148,12 @@ def rows(*, quick: bool) -> Iterator[Row]:
         kind = {"content-type": "application/json"}
         answer = httpx.MockTransport(lambda request: httpx.Response(200, headers=kind, content=content))
         yield compare(
-            f"{calls} at once", 1.3, lambda: at_once(answer, calls), lambda: at_once(CassetteTransport(many), calls), 1, rounds
+            f"{calls} at once",
+            1.3,
+            lambda: at_once(answer, calls),
+            lambda: at_once(CassetteTransport(many), calls),
+            1,
+            rounds,
         )
 
 
@@ -154,7 +170,9 @@ def sdk_row(path: Path, floor: httpx2.MockTransport, times: int, rounds: int) ->
 
         return run
 
-    yield compare("by openai", 1.3, read(floor), read(httpx_cassette.httpx2.CassetteTransport(path)), times, rounds)
+    yield compare(
+        "by openai", 1.3, read(floor), read(httpx_cassette.httpx2.CassetteTransport(path)), times, rounds
+    )
 
 
 if __name__ == "__main__":

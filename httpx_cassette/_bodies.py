@@ -174,8 +174,10 @@ class RecordingStream:
             self._sink.fail(error)
             raise
         finally:
-            await self._finish_iterator()
-            await self._stream.aclose()
+            try:
+                await self._finish_iterator()
+            finally:
+                await self._stream.aclose()
 
     async def _finish_iterator(self) -> None:
         """End a generator now, which an event loop would have to do later, perhaps when it is closed."""

@@ -327,16 +327,19 @@ class Cassette:
                 there = self._first_good(new.key, [spot for spot in spots if spot[:2] == (gen, new.sample)])
                 if there is not None:
                     return Appended(there, False)
-            end, tail = view.index.end, view.tail() if view.index.has_tail else b""
+            end = view.index.end
+            tail = view.file.size - end if view.index.has_tail else 0
         line = self._line(new, gen)
-        data = _repair(view, len(tail)) + line + b"\n"
+        data = _repair(view, tail) + line + b"\n"
         # Readers are not kept waiting meanwhile.
         writer.append(data, fsync=self.fsync)
         if end == 0 and self.fsync:
             sync_folder(os.path.dirname(self._real))
         with self._scanning:
-            if view.index.end == end:  # Unless another thread has read it by now.
-                view.index.feed(tail + data, len(tail) + len(data))
+            if tail or view.index.end != end:
+                view.scan()  # Where another thread has read it by now, there is nothing to do.
+            else:
+                view.index.feed(data, len(data))
             entry = view.index.entries(new.key)[0]
             view.index.confirm(entry)
         head = Head(new.key, new.sample, gen, KEY_VERSION)

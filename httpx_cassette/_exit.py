@@ -159,12 +159,15 @@ def install_hooks() -> None:
     """
     hook, unraisable_hook, thread_hook = sys.excepthook, sys.unraisablehook, threading.excepthook
     is_finalizing = sys.is_finalizing
+    # On Python 3.10 anyio brings a backport that puts its own hook in place: the interpreter's, with groups.
+    is_backport = str(getattr(hook, "__module__", "")).startswith("exceptiongroup.")
+    is_plain = is_backport or hook is sys.__excepthook__
 
     def in_main(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt) and (own := existing_guard()):
             # A shell tells Ctrl-C from a failure by the signal that the interpreter now ends with.
             own.stands_down = True
-        with _shortened(value, hook is sys.__excepthook__):
+        with _shortened(value, is_plain):
             hook(kind, value, trace)
 
     def in_finaliser(args: sys.UnraisableHookArgs) -> None:

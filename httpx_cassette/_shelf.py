@@ -96,7 +96,7 @@ class Shelf:
 
 def _damaged(spot: Spot) -> CassetteDamaged:
     path, number = spot.cassette.path, spot.line
-    reason = next(found.reason for found in spot.cassette.damage if found.number == number)
+    reason = next((found.reason for found in spot.view.index.damage if found.number == number), "damaged")
     reseal = f"if you edited it on purpose: httpx-cassette reseal {path}:{number}; else "
     return CassetteDamaged(
         f"the recording is {reason}; {reseal if 'edited' in reason else ''}"

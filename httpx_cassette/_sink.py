@@ -146,6 +146,7 @@ class Sink:
         self._stream: LiveStream | None = None
         self._is_sniffed = False
         self._is_success = 200 <= head.status < 300
+        self._is_storing = self._is_told = False
         self.is_settled = False
 
     # -- what the driver tells ---------------------------------------------------------------------
@@ -173,9 +174,13 @@ class Sink:
             return None
         if data:
             self._body.append(data)
-            self._sniff()
-            if self._stream is not None:
-                self._stream.feed(data)
+            try:
+                self._sniff()
+                if self._stream is not None:
+                    self._stream.feed(data)
+            except Exception as error:  # What nobody thought of must not cost the caller his stream.
+                self._settle("failed", f"reading along raised {type(error).__name__}")
+                return None
         if self._stream is not None:
             return self._commit() if self._stream.is_terminated else None
         if self._announced is not None and self._received >= self._announced:
@@ -218,13 +223,14 @@ class Sink:
 
     def forget(self) -> None:
         """Take note that the caller lost the answer: nothing is stored, whatever had come by then."""
-        if not self.is_settled:
+        # Not only while it is unsettled: Ctrl-C may come between the decision to store and the storing.
+        if not self._is_told and not self._is_storing:
             self._settle("abandoned", "the caller lost the answer before its end")
 
     # -- deciding ----------------------------------------------------------------------------------
 
     def _settle(self, outcome: str, detail: str) -> None:
-        self.is_settled = True
+        self.is_settled = self._is_told = True
         self._body.clear()
         self._order.settle(Fate(outcome, detail))
 
@@ -265,6 +271,7 @@ class Sink:
         Raises:
             CassetteWriteError: It cannot be stored; the error carries the answer.
         """
+        self._is_storing = True
         try:
             fate = self._try_to_store()
         except Exception as error:

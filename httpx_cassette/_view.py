@@ -56,7 +56,7 @@ class View:
         return end == 0 or self.file.size <= end or self.file.read(1, end - 1) == b"\n"
 
     def scan(self) -> bool:
-        """Bring the index up to the end of the file; tell whether there was anything to look at.
+        """Bring the index up to the end of the file; tell whether there was anything beyond it.
 
         Raises:
             CassetteDamaged: The file as a whole cannot be trusted.
@@ -76,15 +76,11 @@ class View:
                 most = min(most * 4, MAX_LINE + len("\r\n"))
             elif not self._skip_long_line(size):
                 break
-        tail = self.tail() if index.end < size else b""
-        if tail or index.has_torn_tail:
-            index.feed_tail(tail)
-        return bool(tail) or index.end > start
-
-    def tail(self) -> bytes:
-        """Return what stands behind the last newline that was scanned."""
-        length = self.file.size - self.index.end
-        return self.file.read(length, self.index.end) if length > 0 else b""
+        tail = size - index.end
+        if tail > 0 or index.has_torn_tail:
+            # Of one that is too long for a line, the beginning is enough.
+            index.feed_tail(file.read(tail if tail <= MAX_LINE else 64, index.end) if tail > 0 else b"")
+        return tail > 0 or index.end > start
 
     def _skip_long_line(self, size: int) -> bool:
         """Step over a line without loading it; tell whether it has an end."""

@@ -610,6 +610,20 @@ def test_a_foreign_hook_gets_what_it_would_have_got(monkeypatch: pytest.MonkeyPa
     assert seen == [REPORT.format("a")] * 2
 
 
+def test_the_hook_of_the_backport_does_not_repeat_the_report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On Python 3.10 the backport of exception groups has taken the place of the interpreter's hook."""
+
+    def backport(kind: type[BaseException], value: BaseException, trace: object) -> None:
+        print(value, file=sys.stderr)
+
+    backport.__module__ = "exceptiongroup._formatting"
+    monkeypatch.setattr(sys, "excepthook", backport)
+
+    assert shown(capsys, quietly()) == "no recording for POST /v1/responses (the report stands above)\n"
+
+
 def test_a_thread_does_not_repeat_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     """The hook for threads prints the first line as well."""
     thread = threading.Thread(target=ask)

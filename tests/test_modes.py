@@ -17,6 +17,7 @@ from httpx_cassette import (
     Mode,
     OptionError,
     SystemPromptMissing,
+    _ledger,
 )
 from httpx_cassette._call import Call
 from httpx_cassette._settings import read_settings
@@ -57,6 +58,7 @@ async def test_record_pays_once_and_replay_answers_for_ever(colour: Colour, tmp_
 
         stats = client.transport.stats
         assert (1, 1, 1) == (stats.live, stats.recorded, stats.replayed)
+        assert () == _ledger.entries()
     async with colour.client(path) as client:
         third = await client.ask()
 

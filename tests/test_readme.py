@@ -42,9 +42,16 @@ class Block(NamedTuple):
 
 def find_blocks() -> list[Block]:
     """Return the blocks in order, named by their line."""
-    pattern = re.compile(r"(?:<!-- (?P<note>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+    pattern = re.compile(
+        r"(?:<!-- (?P<note>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
+    )
     return [
-        Block(f"line-{README.count(chr(10), 0, found.start()) + 1}", found["language"], found["text"], found["note"] or "")
+        Block(
+            f"line-{README.count(chr(10), 0, found.start()) + 1}",
+            found["language"],
+            found["text"],
+            found["note"] or "",
+        )
         for found in pattern.finditer(README)
     ]
 
@@ -100,7 +107,13 @@ def shell(command: str, folder: Path, url: str) -> Outcome:
     }
     environment.pop("HTTPX_CASSETTE_LEDGER", None)
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     return Outcome(done.returncode, done.stdout + done.stderr)
 
@@ -135,7 +148,9 @@ def test_block_runs(block: Block, loopback_server: None, outcomes: dict[str, Out
 def test_the_first_recording_is_replayed(loopback_server: None, outcomes: dict[str, Outcome | None]) -> None:
     """The first run of app.py records, the second prints the same answer and replays."""
     first, second = (
-        outcomes[block.name] for block in BLOCKS if block.text.endswith("python app.py\n") and block.language == "sh"
+        outcomes[block.name]
+        for block in BLOCKS
+        if block.text.endswith("python app.py\n") and block.language == "sh"
     )
 
     assert first is not None and second is not None

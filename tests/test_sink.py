@@ -27,6 +27,7 @@ from httpx_cassette import (
     _sink,
 )
 from httpx_cassette._call import Call
+from httpx_cassette._live_stream import LiveStream
 from httpx_cassette._recording import NewRecording
 from httpx_cassette._sink import Append, Fate, LiveHead, Order, Sink, UnprovedStreamWarning
 from httpx_cassette._tripwire import Tripwire
@@ -67,6 +68,7 @@ class Bench:
         self.stored: list[NewRecording] = []
         self.fates: list[Fate] = []
         self.stops: list[CassetteStop] = []
+        self.while_storing: Callable[[], None] = lambda: None
         call = Call(self.method, URL, ((b"authorization", f"Bearer {self.credential}".encode()),), b"")
         order = Order(
             key=bytes(32),
@@ -86,6 +88,7 @@ class Bench:
         self.sink = Sink(order, LiveHead(self.status, raw), 0.0)
 
     def _store(self, new: NewRecording) -> None:
+        self.while_storing()
         if self.fault is not None:
             raise self.fault
         self.stored.append(new)
@@ -500,6 +503,31 @@ def test_a_warning_that_is_an_error_does_not_cost_the_answer(monkeypatch: pytest
 
     assert Fate("recorded") == bench.fate
     assert 1 == len(bench.stored)
+
+
+def test_reading_along_that_fails_costs_the_caller_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that nobody thought of: the recording is given up, and the stream goes on."""
+
+    def fail(*arguments: object) -> None:
+        raise TypeError("unhashable")
+
+    monkeypatch.setattr(LiveStream, "feed", fail)
+    bench = stream().whole(*events("Hi"))
+
+    assert Fate("failed", "reading along raised TypeError") == bench.fate
+
+
+def test_an_answer_that_is_lost_before_it_is_stored_leaves_nobody_waiting() -> None:
+    """Ctrl-C came between the decision and the storing; while it is being stored nothing is lost."""
+    lost = stream()
+    assert lost.sink.feed(b"".join(events("Hi"))) is not None
+    for _ in range(2):
+        lost.sink.forget()
+    assert Fate("abandoned", "the caller lost the answer before its end") == lost.fate
+
+    kept = Bench()
+    kept.while_storing = kept.sink.forget
+    assert Fate("recorded") == kept.whole(ANSWER).fate
 
 
 # --- encodings and limits -----------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from httpx_cassette import (
     CassetteMiss,
     CassetteTransport,
     CassetteUnusable,
+    CassetteWriteError,
     OptionError,
     WrongClientError,
     _ledger,
@@ -701,6 +702,53 @@ async def test_a_story_that_fails_behind_the_call_closes_the_answer(
         await client.streamed()
 
     assert 1 == body.closed
+
+
+# --- secrets ------------------------------------------------------------------------------------------
+
+SECRET = "sk-proj-" + "a1B2c3D4" * 6
+PASSWORD = "swordfish-swordfish-swordfish"
+
+
+@in_every_colour
+async def test_no_credential_reaches_the_file(colour: Colour, tmp_path: Path) -> None:
+    """Neither those of headers and URL nor those in a prompt or an answer, whole or in pieces."""
+    path = tmp_path / "chat.jsonl"
+    body, url = chat(f"My key is {SECRET}."), f"{URL}?api_key={PASSWORD}"
+    upstream = router()
+    upstream.post(url__startswith=URL).mock(
+        side_effect=[
+            answer(f"Your key is {SECRET}."),
+            sse(Body(events(" ".join(SECRET), ends=(b"data: [DONE]\n\n",)))),
+        ]
+    )
+    headers = {"authorization": f"Bearer {PASSWORD}", "cookie": f"session={PASSWORD}"}
+    async with Client(colour, colour.transport(path, upstream, mode="record"), headers=headers) as client:
+        live = await client.ask(body, url)
+        await client.streamed({**body, "stream": True}, url)
+
+        assert f"Your key is {SECRET}." == said(live)
+    content = path.read_bytes()
+    assert not [word for word in (SECRET, PASSWORD) if word.encode() in content]
+    # Another key finds the same recording: a dummy in CI, say.
+    async with colour.client(path) as client:
+        assert "<redacted:openai-key:" in said(await client.ask(body, f"{URL}?api_key=dummy"))
+
+
+@in_every_colour
+async def test_an_answer_that_repeats_a_credential_is_refused(colour: Colour, tmp_path: Path) -> None:
+    """Its shape says nothing, but the request carried it: nothing is written or answered silently."""
+    path = tmp_path / "chat.jsonl"
+    upstream = router()
+    upstream.post(URL).mock(side_effect=[answer(f"You sent {PASSWORD}.")])
+    transport = colour.transport(path, upstream, mode="record")
+    async with Client(colour, transport, headers={"authorization": f"Bearer {PASSWORD}"}) as client:
+        with pytest.raises(CassetteWriteError) as caught:
+            await client.ask()
+
+    assert b"You sent" in caught.value.content
+    assert PASSWORD not in f"{caught.value!s} {caught.value!r} {_ledger.entries()[0].report}"
+    assert [] == lines(path)
 
 
 # --- programs of their own ----------------------------------------------------------------------------

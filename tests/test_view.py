@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from httpx_cassette import _view
+from httpx_cassette._cassette import Cassette
 from httpx_cassette._errors import CassetteChanged
 from httpx_cassette._index import Damage
 from httpx_cassette._line import MAX_LINE, seal
 from httpx_cassette._open_file import open_file
 from httpx_cassette._view import View
 
-from ._recordings import exchange, key_of, line, make_file
+from ._recordings import ask, exchange, key_of, line, make_file
 
 A, B = line("a"), line("b")
 
@@ -53,7 +54,7 @@ def test_an_empty_file_has_nothing(tmp_path: Path) -> None:
     """A file without a byte is a valid cassette."""
     view = scanned(tmp_path)
 
-    assert (0, [], b"") == (len(view.index), view.check(), view.tail())
+    assert (0, [], False) == (len(view.index), view.check(), view.index.has_tail)
 
 
 def test_lines_larger_than_a_piece_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,11 +94,16 @@ def test_a_line_of_64_mib_is_read(tmp_path: Path) -> None:
 
 
 def test_a_tail_longer_than_64_mib_stays_a_tail(tmp_path: Path) -> None:
-    """A line without an end is torn, however long it is."""
-    view = view_of(with_hole(tmp_path / "c.jsonl", A + b"\n", MAX_LINE + 1_000_000, b"\0"))
+    """A line without an end is torn, however long it is; an append makes a line of it that is stepped over."""
+    path = with_hole(tmp_path / "c.jsonl", A + b"\n", MAX_LINE + 1_000_000, b"\0")
+    view = view_of(path)
     view.scan()
-
     assert (True, len(A) + 1, 1) == (view.index.has_torn_tail, view.index.end, len(view.index))
+
+    cassette = Cassette(path, fsync=False)
+    assert 4 == cassette.append(exchange("b")).recording.number
+    for reader in (cassette, Cassette(path)):
+        assert (["a", "b"], 1, []) == ([ask(reader, name) for name in "ab"], reader.torn, reader.check())
 
 
 def test_a_file_that_is_cut_while_it_is_scanned_ends_there(

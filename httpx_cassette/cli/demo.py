@@ -28,7 +28,7 @@ SYSTEM = "You are a patient librarian."
 QUESTIONS = ("Which book should I read first?", "What is a cassette?", "Is this answer free?")
 
 #: The program whose prompt is edited at the end; small enough to be read in full.
-PROGRAM = '''\
+PROGRAM = """\
 import httpx
 from httpx_cassette import CassetteTransport
 
@@ -44,7 +44,7 @@ answer = client.post(
     }},
 ).json()
 print(answer["choices"][0]["message"]["content"])
-'''
+"""
 
 
 def run_demo(keep: str | None = None) -> int:
@@ -135,7 +135,9 @@ def _record(url: str, cassette: Path, server: StandInServer) -> None:
     with httpx.Client(transport=transport, headers={"authorization": "Bearer demo"}) as client:
         calls = _suite(client, url)
         _suite(client, url)
-    print(f"   A suite of {calls} calls, run twice: {server.calls - before} real calls, {transport.stats.replayed} replayed.")
+    print(
+        f"   A suite of {calls} calls, run twice: {server.calls - before} real calls, {transport.stats.replayed} replayed."
+    )
     lines = cassette.read_text("utf-8").splitlines()
     print(f"   The cassette has {len(lines)} lines, {cassette.stat().st_size:,} bytes. One of them:")
     _show_line(lines[0], 4)
@@ -150,7 +152,9 @@ def _replay(url: str, cassette: Path) -> int:
         for _ in range(RUNS):
             calls += _suite(client, url)
     spent = time.perf_counter() - started
-    print(f"   {calls} answers, real calls made: {transport.stats.live}, {spent / calls * 1e6:.0f} microseconds each.\n")
+    print(
+        f"   {calls} answers, real calls made: {transport.stats.live}, {spent / calls * 1e6:.0f} microseconds each.\n"
+    )
     return transport.stats.live
 
 
@@ -161,7 +165,13 @@ def _edit_the_prompt(url: str, folder: Path) -> int:
     # Without this demo's ledger: the status to be seen is the program's own, not ours.
     environment = {name: value for name, value in os.environ.items() if name != LEDGER_VARIABLE}
     done = subprocess.run(
-        [sys.executable, "app.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "app.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     print("   $ python app.py")
     for line in done.stderr.partition("\nTraceback")[0].splitlines():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .._call import Json
 from ._dialect import Dialect, Folds, SystemPrompt
 from .generic import GENERIC
-from ._oc_request import OPENAI_CHAT
+from .openai_chat import OPENAI_CHAT
 
 __all__ = ["GENERIC", "OPENAI_CHAT", "Dialect", "Folds", "SystemPrompt", "by_name", "recognise"]
 
@@ -23,7 +23,11 @@ def recognise(path: str, body: Json) -> Dialect:
         path: The path of the URL.
         body: The parsed body, or ``None`` where it is not JSON.
     """
-    if path.endswith("/chat/completions") and isinstance(body, dict) and isinstance(body.get("messages"), list):
+    if (
+        path.endswith("/chat/completions")
+        and isinstance(body, dict)
+        and isinstance(body.get("messages"), list)
+    ):
         return OPENAI_CHAT
     return GENERIC
 

@@ -2,11 +2,184 @@
 
 from __future__ import annotations
 
-from .._call import Json
-from ._framing import DONE, Event
-from ._script import StreamTable
+import ipaddress
+from collections.abc import Mapping
 
-# --- streams -------------------------------------------------------------------------------------------
+from .._call import Json
+from .._canonical import is_blank
+from .._paths import Paths
+from ._dialect import Dialect, Folds, SystemPrompt
+from ._framing import DONE, Event
+from ._reading import StreamTable
+
+__all__ = ["OPENAI_CHAT", "STREAM"]
+
+# -- the request ---------------------------------------------------------------------------------------
+
+# Defaults: OpenAI's OpenAPI document of 2026-08-21 (openai/openai-openapi, CreateChatCompletionRequest and
+# FunctionObject), and the reference text for response_format ("text") and tool_choice ("auto" with tools,
+# "none" without). Left out on purpose: verbosity and reasoning_effort, which are documented as depending on
+# the model, and every limit of tokens.
+_DEFAULTS: Mapping[str, Json] = {
+    "frequency_penalty": 0,
+    "function_call": "auto",
+    "logprobs": False,
+    "n": 1,
+    "parallel_tool_calls": True,
+    "presence_penalty": 0,
+    "response_format": {"type": "text"},
+    "service_tier": "auto",
+    "store": False,
+    "stream": False,
+    "temperature": 1,
+    "tool_choice": "auto",
+    "top_p": 1,
+}
+
+# Without tools the API refuses parallel_tool_calls, and the default of tool_choice is another.
+_ONLY_WITH = {"parallel_tool_calls": "tools", "tool_choice": "tools", "function_call": "functions"}
+
+# Nullable in the same document.
+_NULL = frozenset(
+    {
+        "audio",
+        "frequency_penalty",
+        "function_call",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "modalities",
+        "n",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "reasoning_effort",
+        "response_format",
+        "safety_identifier",
+        "seed",
+        "service_tier",
+        "stop",
+        "store",
+        "stream",
+        "temperature",
+        "tool_choice",
+        "top_logprobs",
+        "top_p",
+        "user",
+        "verbosity",
+        "web_search_options",
+    }
+)
+
+# Empty is absent: an empty map of biases or metadata says nothing, and SDKs send empty tool lists.
+_EMPTY = frozenset({"functions", "logit_bias", "metadata", "stream_options", "tools"})
+
+# What SDKs echo into the history when they send an answer back: the message's members that were not set.
+_EMPTY_BELOW = Paths(
+    [
+        "messages[*].annotations",
+        "messages[*].audio",
+        "messages[*].content",
+        "messages[*].function_call",
+        "messages[*].name",
+        "messages[*].parsed",
+        "messages[*].reasoning",
+        "messages[*].reasoning_content",
+        "messages[*].reasoning_details",
+        "messages[*].refusal",
+        # litellm's proxy gives a role to the first choice only; openai's client sends null for the others.
+        "messages[*].role",
+        "messages[*].tool_calls",
+        # openai's stream helper sets it or not, depending on what comes behind the call in the stream.
+        "messages[*].tool_calls[*].function.parsed_arguments",
+    ]
+)
+
+# Servers that are documented to take sampling defaults from the model that they serve:
+# - vLLM reads them from the model repository's generation_config.json (vllm-project/vllm#11164), Ollama from
+#   the Modelfile (ollama.readthedocs.io/en/modelfile), llama.cpp and LM Studio from their own settings; these
+#   run on the user's own hosts;
+# - OpenRouter publishes default_parameters per model (openrouter.ai/docs, Models);
+# - Perplexity's defaults are 0.2 and 0.9 (docs.perplexity.ai, chat completions);
+# - Mistral's temperature depends on the model (docs.mistral.ai, chat completion);
+# - Hugging Face's router hands the call to a provider that decides.
+_SAMPLING = frozenset({"temperature", "top_p", "frequency_penalty", "presence_penalty"})
+_DECIDE_SAMPLING = frozenset(
+    {
+        "openrouter.ai",
+        "api.perplexity.ai",
+        "api.mistral.ai",
+        "router.huggingface.co",
+        "localhost",
+        "host.docker.internal",
+    }
+)
+
+
+def _decides_sampling(host: str) -> bool:
+    return host in _DECIDE_SAMPLING or host.endswith((".local", ".internal", ".lan")) or _is_private(host)
+
+
+def _is_private(host: str) -> bool:
+    if not host[-1:].isdigit() and ":" not in host:
+        return False  # Not an address: settled without parsing one.
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_private
+    except ValueError:
+        return False
+
+
+def _is_own_host(host: str) -> bool:
+    return host.endswith((".openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"))
+
+
+_SYSTEM_ROLES = ("system", "developer")
+
+
+def _system_missing(body: dict[str, Json], anywhere: bool) -> str | None:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return "no messages"
+    for message in messages if anywhere else messages[:1]:
+        if isinstance(message, dict) and message.get("role") in _SYSTEM_ROLES:
+            if _has_text(message.get("content")):
+                return None
+            if not anywhere:
+                return f"a {message['role']} message whose content is blank"
+    if anywhere:
+        return "no message with the role system or developer whose content is not blank"
+    first = messages[0]
+    return (
+        f"a message with the role {first.get('role')!r}" if isinstance(first, dict) else "no message object"
+    )
+
+
+def _has_text(content: Json) -> bool:
+    if isinstance(content, str):
+        return not is_blank(content)
+    if isinstance(content, list):
+        return any(isinstance(part, dict) and _has_text(part.get("text")) for part in content)
+    return False
+
+
+# -- the answer ----------------------------------------------------------------------------------------
+
+
+def _finish(answer: Json) -> Json:
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    listed = choices if isinstance(choices, list) else []
+    reasons = [choice.get("finish_reason") for choice in listed if isinstance(choice, dict)]
+    return reasons[0] if len(reasons) == 1 else reasons or None
+
+
+def _is_failure(answer: Json) -> bool:
+    """An error with the status 200, as gateways send it."""
+    return isinstance(answer, dict) and bool(answer.get("error")) and not answer.get("choices")
+
+
+# -- its stream -----------------------------------------------------------------------------------------
 
 
 class ChatProgress:
@@ -121,4 +294,37 @@ STREAM = StreamTable(
     padding=("obfuscation",),
     scope=("choices[*].index",),
     markers=(DONE,),
+)
+
+
+# -- the dialect ----------------------------------------------------------------------------------------
+
+OPENAI_CHAT = Dialect(
+    name="openai-chat",
+    text=Paths(["messages[*].content", "messages[*].content[*].text", "messages[*].content[*].refusal"]),
+    turns="messages",
+    prefill_roles=frozenset({"assistant"}),
+    folds=Folds(
+        defaults=_DEFAULTS,
+        only_with=_ONLY_WITH,
+        below=(
+            (Paths(["tools[*].function", "functions[*]", "response_format.json_schema"]), {"strict": False}),
+            (Paths(["stream_options"]), {"include_usage": False, "include_obfuscation": True}),
+            (Paths(["messages[*].content[*].image_url"]), {"detail": "auto"}),
+        ),
+        null=_NULL,
+        empty=_EMPTY,
+        empty_below=_EMPTY_BELOW,
+        single_text=Paths(["messages[*].content"]),
+        sampling=_SAMPLING,
+        decides_sampling=_decides_sampling,
+        is_own_host=_is_own_host,
+    ),
+    references=Paths(["messages[*].tool_calls[*].id", "messages[*].tool_call_id"]),
+    # https://platform.openai.com/docs/guides/images-vision, /audio and /pdf-files: base64 beside data URLs.
+    media=Paths(["messages[*].content[*].input_audio.data", "messages[*].content[*].file.file_data"]),
+    system=SystemPrompt(place="messages[0] with the role system or developer", missing=_system_missing),
+    stream=STREAM,
+    finish=_finish,
+    is_failure=_is_failure,
 )

@@ -1,6 +1,6 @@
 """The table of how programs end, one line for each; ``table.txt`` is what it should be.
 
-The test that looks at a program writes its line, so the table of a run holds what was run.
+A run that is to print its own table keeps the lines that it has seen.
 """
 
 from __future__ import annotations
@@ -11,28 +11,27 @@ from pathlib import Path
 from tests.exits._programs import Ended
 from tests.exits.rows import GROUPS
 
-__all__ = ["line_of", "snapshot", "table"]
+__all__ = ["SEEN", "line_of", "snapshot", "table"]
 
 _LINE = "{:<34} {:>6} {:>7} {:>8}  {}"
 
 _HEAD = _LINE.format("program", "status", "reports", "repeated", "stdout")
 
 #: The lines of this run, by the name of the program.
-_seen: dict[str, str] = {}
+SEEN: dict[str, str] = {}
 
 
 def line_of(name: str, ended: Ended) -> str:
-    """Return the line of a program, and keep it for the table of the run."""
+    """Return the line of a program."""
     stdout = "; ".join(ended.stdout.splitlines())
-    _seen[name] = _LINE.format(name, ended.status, ended.reports, ended.repeated, stdout).rstrip()
-    return _seen[name]
+    return _LINE.format(name, ended.status, ended.reports, ended.repeated, stdout).rstrip()
 
 
 def table() -> Iterator[str]:
     """Yield the lines of the table of this run."""
     yield _HEAD
     for heading, rows in GROUPS.items():
-        lines = [_seen[name] for name in rows if name in _seen]
+        lines = [SEEN[name] for name in rows if name in SEEN]
         yield from ["", f"# {heading}", *lines] if lines else ()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.exits import in_pytest
 from tests.exits._programs import Ended, parameters, run_at_once
-from tests.exits._table import line_of, snapshot
+from tests.exits._table import SEEN, line_of, snapshot
 from tests.exits.rows import ALL, GROUPS
 
 Result = Callable[[str], Ended]
@@ -36,9 +36,9 @@ def test_a_program_ends_as_the_table_says(ended: Result, name: str) -> None:
     result = ended(name)
     shown = in_pytest.summary(result) if name.startswith("pytest") else result
 
-    line = line_of(name, shown)
+    SEEN[name] = line_of(name, shown)
 
-    assert snapshot()[name] == line, result.stderr + result.stdout
+    assert snapshot()[name] == SEEN[name], result.stderr + result.stdout
 
 
 @pytest.mark.parametrize("name", parameters(COUNTING))

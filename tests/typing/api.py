@@ -34,7 +34,9 @@ def options() -> None:
         next_transport=httpx.HTTPTransport(retries=2),
         require_system="anywhere",
         prompt_files={"system": "prompts/system.md"},
-        key_policy=KeyPolicy(ignore=["metadata.run_id"], masks=["date"], headers=["x-tenant"], extra={"version": 7}),
+        key_policy=KeyPolicy(
+            ignore=["metadata.run_id"], masks=["date"], headers=["x-tenant"], extra={"version": 7}
+        ),
         redact=Redaction(patterns={"ticket": r"TICKET-\d+"}),
         passthrough=["localhost", is_recorded_by_us],
         ignore=None,
