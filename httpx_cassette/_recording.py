@@ -178,6 +178,8 @@ class Recording:
     @property
     def dialect(self) -> str:
         """The name of the wire format."""
+        if self._front is not None:
+            return self._front[2].decode()
         return str(self.members.get("dialect", "generic"))
 
     @property
@@ -223,7 +225,7 @@ _KEY_END = len(_START) + 64
 # What stands between the key and the answer, as it is written here but for finish reasons that are lists.
 # Where the answer is JSON, the match ends where that begins; the last two groups are its status and headers.
 _FRONT = re.compile(
-    rb'","sample":\d+,"gen":\d+,"at":"([ !#-[\]-~]*)","dialect":"[^"\\]*","finish":(?:null|"[^"\\]*"),'
+    rb'","sample":\d+,"gen":\d+,"at":"([ !#-[\]-~]*)","dialect":"([ !#-[\]-~]*)","finish":(?:null|"[^"\\]*"),'
     rb'"ms":\d+,"response":(?:\{"status":(\d{3}),"headers":(\{(?:"[^"\\]*":"[^"\\]*",?)*\}),"json":)?'
 )
 _REQUEST = b'},"request":{"method":'
@@ -237,7 +239,7 @@ def _cut_response(line: bytes, front: re.Match[bytes]) -> StoredResponse | None:
 
     The bytes of the answer are served as they stand: what they say is what was received.
     """
-    _, status, headers = front.groups()
+    _, _, status, headers = front.groups()
     if status is None:
         return None
     start = front.end()

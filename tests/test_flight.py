@@ -260,7 +260,7 @@ def test_many_threads_wait_for_one_call() -> None:
         thread.start()
     while True:
         time.sleep(0.001)
-        if len(_flight._WAITING) == 8:
+        if len(_flight._WAITING) == 8:  # pragma: no branch  # mostly so at the first look
             break
     assert [] == gone_on
     flight.land()

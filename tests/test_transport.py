@@ -48,6 +48,7 @@ from .colours import (
     answer,
     chat,
     colour_of,
+    delta,
     events,
     in_every_colour,
     lines,
@@ -495,7 +496,7 @@ async def test_a_client_of_the_other_library_is_told_the_right_import(colour: Co
 def test_a_transport_of_the_other_library_is_refused_at_once(tmp_path: Path) -> None:
     """Its answers would be none for the client."""
     with pytest.raises(WrongClientError) as caught:
-        CassetteTransport(tmp_path / "a.jsonl", next_transport=httpx2.MockTransport(lambda request: None))  # type: ignore[arg-type,return-value]
+        CassetteTransport(tmp_path / "a.jsonl", next_transport=httpx2.MockTransport(lambda request: None))  # type: ignore[arg-type]
 
     assert str(caught.value).endswith(
         "is a transport of httpx2, and this CassetteTransport serves httpx; "
@@ -716,17 +717,16 @@ async def test_no_credential_reaches_the_file(colour: Colour, tmp_path: Path) ->
     path = tmp_path / "chat.jsonl"
     body, url = chat(f"My key is {SECRET}."), f"{URL}?api_key={PASSWORD}"
     upstream = router()
+    pieces = [delta(SECRET[start : start + 5]) for start in range(0, len(SECRET), 5)]
     upstream.post(url__startswith=URL).mock(
-        side_effect=[
-            answer(f"Your key is {SECRET}."),
-            sse(Body(events(" ".join(SECRET), ends=(b"data: [DONE]\n\n",)))),
-        ]
+        side_effect=[answer(f"Your key is {SECRET}."), sse([*pieces, *events("Hi")[1:]])]
     )
     headers = {"authorization": f"Bearer {PASSWORD}", "cookie": f"session={PASSWORD}"}
     async with Client(colour, colour.transport(path, upstream, mode="record"), headers=headers) as client:
         live = await client.ask(body, url)
-        await client.streamed({**body, "stream": True}, url)
+        streamed = await client.streamed({**body, "stream": True}, url)
 
+        assert SECRET == tokens(streamed)
         assert f"Your key is {SECRET}." == said(live)
     content = path.read_bytes()
     assert not [word for word in (SECRET, PASSWORD) if word.encode() in content]

@@ -94,7 +94,7 @@ def test_a_line_of_64_mib_is_read(tmp_path: Path) -> None:
 
 
 def test_a_tail_longer_than_64_mib_stays_a_tail(tmp_path: Path) -> None:
-    """A line without an end is torn, however long it is; an append makes a line of it that is stepped over."""
+    """A line without an end is torn, however long; an append makes a line of it that is stepped over."""
     path = with_hole(tmp_path / "c.jsonl", A + b"\n", MAX_LINE + 1_000_000, b"\0")
     view = view_of(path)
     view.scan()

@@ -19,10 +19,9 @@ def work(
     cassette: Cassette | None, path: str, number: int, distinct: int, shared: int, first: SimpleQueue[int]
 ) -> None:
     """Append, and tell how often this process was the first."""
-    if cassette is None:
-        cassette = Cassette(path, fsync=False)
+    mine = Cassette(path, fsync=False) if cassette is None else cassette
     names: list[object] = [*((number, turn) for turn in range(distinct)), *range(shared)]
-    first.put(sum(cassette.append(exchange(name, number)).is_new for name in names))
+    first.put(sum(mine.append(exchange(name, number)).is_new for name in names))
 
 
 def main(path: str, processes: int, distinct: int, shared: int) -> None:
