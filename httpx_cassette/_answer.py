@@ -174,8 +174,8 @@ def _with_empty_deltas(events: Iterator[Event], table: StreamTable) -> Iterator[
 def _with_comments(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Add comments before and between events, and CRLF.
 
-    As seen from OpenRouter, Azure and Perplexity. Once events have come, a comment stands in front of the next
-    one: openai's client takes a block of comments alone behind an event with an ``id`` for an event without data.
+    As seen from OpenRouter, Azure and Perplexity. Once events have come, a comment stands in front of the
+    next one: openai's client takes comments alone, behind an event with an ``id``, for an event without data.
     """
     yield b": PROCESSING\r\n\r\n"
     for number, chunk in enumerate(chunks):

@@ -103,7 +103,8 @@ def _for_orjson(value: Json) -> Any:
 
 def _sorts_otherwise(members: dict[str, Json]) -> bool:
     # Above the surrogates, the order by code point (orjson) and by UTF-16 unit part company.
-    return any(not name.isascii() and max(name) >= "\ue000" for name in members)
+    names = "".join(members)
+    return not names.isascii() and max(names) >= "\ue000"
 
 
 #: Below this every integer is a double, and its digits are what ECMAScript prints for it.
@@ -250,9 +251,8 @@ def _any_sorts_otherwise(document: dict[str, Json]) -> bool:
         if type(container) is dict:
             if _sorts_otherwise(container):
                 return True
-            waiting += container.values()
-        elif type(container) is list:
-            waiting += container
+            container = container.values()
+        waiting += [child for child in container if type(child) is dict or type(child) is list]
     return False
 
 

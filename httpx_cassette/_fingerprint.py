@@ -238,8 +238,11 @@ def key_document(draft: Draft, prompt_files: Mapping[str, Json] | None = None) -
         # After what is ignored is gone, because an element less can leave one or none; no other rule makes
         # work for a later one.
         draft.occurs = _survey_of(draft.dialect)(draft.request["json"])
-    for _, rule in _AFTER_IGNORE:
-        rule(draft)
+    if draft.occurs or draft.may_have_dollar or not draft.policy.is_default:
+        for _, rule in _AFTER_IGNORE:
+            rule(draft)
+    else:  # As most calls are: nothing occurs that the other rules work on.
+        apply_folds(draft)
     return assemble_document(draft, prompt_files)
 
 
@@ -267,7 +270,7 @@ def assemble_document(draft: Draft, prompt_files: Mapping[str, Json] | None = No
     request, policy = draft.request, draft.policy
     document: dict[str, Json] = {
         "method": request["method"],
-        "url": normal_url(str(request["url"]), host=policy.host),
+        "url": normal_url(str(request["url"]), policy.host),
     }
     if "headers" in request:
         headers = _key_headers(request["headers"])

@@ -120,9 +120,15 @@ class OpenFile:
         return self.status().st_size
 
     def read(self, length: int, offset: int) -> bytes:
-        """Return the bytes at an offset; fewer where the file ends before."""
+        """Return the bytes at an offset; fewer only where the file ends before."""
         try:
-            return _read(self.number, length, offset)
+            data = _read(self.number, length, offset)
+            while len(data) < length:
+                more = _read(self.number, length - len(data), offset + len(data))
+                if not more:
+                    break
+                data += more
+            return data
         except OSError as error:
             raise CassetteError(f"the cassette cannot be read: {_reason(error)}", self.path) from error
 

@@ -47,7 +47,7 @@ def read_target(url: str, redaction: Redaction) -> Target:
 
 
 @lru_cache(maxsize=512)
-def normal_url(url: str, *, host: bool = True) -> str:
+def normal_url(url: str, host: bool = True) -> str:
     """Return a URL as it enters the key (rule 1).
 
     Scheme and host in lower case; default port, userinfo and fragment dropped; the path as sent; the query

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ._canonical import NotJson, canonical_bytes
-from ._errors import CassetteChanged
+from ._errors import CassetteChanged, CassetteError
 from ._index import Damage, Index, State
 from ._line import MAX_LINE, is_intact, parse_line
 from ._open_file import OpenFile
@@ -70,8 +70,10 @@ class View:
             if stop:
                 index.feed(data, stop)
                 most = min(most, 8 * _CHUNK)
-            elif len(data) < most:
+            elif index.end + len(data) >= size:
                 break  # A tail without its newline: still being written, or torn.
+            elif len(data) < most:
+                size = self._smaller_size(index.end + len(data))
             elif most <= MAX_LINE:
                 most = min(most * 4, MAX_LINE + len("\r\n"))
             elif not self._skip_long_line(size):
@@ -82,11 +84,21 @@ class View:
             index.feed_tail(file.read(tail if tail <= MAX_LINE else 64, index.end) if tail > 0 else b"")
         return tail > 0 or index.end > start
 
+    def _smaller_size(self, end: int) -> int:
+        """Return the size of a file that ended before it should: a writer has taken back a line.
+
+        Raises:
+            CassetteError: It did not; a fault of the disk is no end of a file.
+        """
+        size = self.file.size
+        if size > end:
+            raise CassetteError("the cassette cannot be read: it gives fewer bytes than it has", self.path)
+        return size
+
     def _skip_long_line(self, size: int) -> bool:
         """Step over a line without loading it; tell whether it has an end."""
         index, length = self.index, MAX_LINE
-        while index.end + length < size:
-            data = self.file.read(_CHUNK, index.end + length)
+        while data := self.file.read(min(_CHUNK, size - index.end - length), index.end + length):
             stop = data.find(b"\n") + 1
             if stop:
                 index.skip(length + stop, f"longer than {MAX_LINE // 1024 // 1024} MiB")

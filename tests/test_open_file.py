@@ -106,6 +106,18 @@ def test_reading_does_not_move_anything(tmp_path: Path) -> None:
     assert 10 == file.size
 
 
+def test_a_short_read_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that gives a few bytes at a time gives all of them in the end."""
+    (tmp_path / "c.jsonl").write_bytes(b"0123456789")
+    file = opened(tmp_path / "c.jsonl")
+    real = _open_file._read
+    monkeypatch.setattr(
+        _open_file, "_read", lambda number, length, offset: real(number, min(length, 3), offset)
+    )
+
+    assert (b"12345678", b"89") == (file.read(8, 1), file.read(8, 8))
+
+
 ON_FAULT: dict[str, tuple[Callable[[OpenFile], object], str]] = {
     "size": (lambda file: file.size, "the cassette cannot be looked at: Input/output error"),
     "read": (lambda file: file.read(1, 0), "the cassette cannot be read: Input/output error"),

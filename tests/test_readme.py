@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,9 +129,8 @@ def gitattributes(text: str, folder: Path) -> Outcome:
 
 
 @pytest.fixture
-def loopback_server(loopback: None) -> Iterator[None]:
+def loopback_server(loopback: None) -> None:
     """Let the stand-in be started in a fixture of the module."""
-    yield
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.name)
@@ -153,7 +151,8 @@ def test_the_first_recording_is_replayed(loopback_server: None, outcomes: dict[s
         if block.text.endswith("python app.py\n") and block.language == "sh"
     )
 
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     assert ["recorded", "replayed"] == [outcome.output.split()[-1] for outcome in (first, second)]
     assert first.output.splitlines()[:-1] == second.output.splitlines()[:-1]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from httpx_cassette import _view
+from httpx_cassette import _open_file, _view
 from httpx_cassette._cassette import Cassette
-from httpx_cassette._errors import CassetteChanged
+from httpx_cassette._errors import CassetteChanged, CassetteError
 from httpx_cassette._index import Damage
 from httpx_cassette._line import MAX_LINE, seal
 from httpx_cassette._open_file import open_file
@@ -123,6 +123,19 @@ def test_a_file_that_is_cut_while_it_is_scanned_ends_there(
     view.scan()
 
     assert (1, True) == (len(view.index), view.index.has_torn_tail)
+
+
+def test_a_disk_that_gives_less_than_it_has_is_no_end_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of the store is not a miss: bytes that the size promises and nobody gives are an error."""
+    view = view_of(make_file(tmp_path / "c.jsonl", A, B))
+    monkeypatch.setattr(_open_file, "_read", lambda number, length, offset: b"")
+
+    with pytest.raises(CassetteError) as caught:
+        view.scan()
+
+    assert "c.jsonl: the cassette cannot be read: it gives fewer bytes than it has" == str(caught.value)
 
 
 def test_a_file_that_was_changed_in_place_is_read_anew(tmp_path: Path) -> None:

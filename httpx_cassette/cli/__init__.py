@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo = commands.add_parser(
         "demo",
         help="show the whole thing on this machine: no key, no network, under ten seconds",
-        description="Ask a stand-in model twice, record it, stop it, replay 40 runs, change the prompt and miss.",
+        description="Ask a stand-in model twice, record, stop it, replay 40 runs, edit the prompt and miss.",
     )
     demo.add_argument("--keep", metavar="FOLDER", help="leave the program and its cassette in this folder")
     options = parser.parse_args(arguments)

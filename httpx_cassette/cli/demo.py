@@ -135,9 +135,8 @@ def _record(url: str, cassette: Path, server: StandInServer) -> None:
     with httpx.Client(transport=transport, headers={"authorization": "Bearer demo"}) as client:
         calls = _suite(client, url)
         _suite(client, url)
-    print(
-        f"   A suite of {calls} calls, run twice: {server.calls - before} real calls, {transport.stats.replayed} replayed."
-    )
+    real, replayed = server.calls - before, transport.stats.replayed
+    print(f"   A suite of {calls} calls, run twice: {real} real calls, {replayed} replayed.")
     lines = cassette.read_text("utf-8").splitlines()
     print(f"   The cassette has {len(lines)} lines, {cassette.stat().st_size:,} bytes. One of them:")
     _show_line(lines[0], 4)
@@ -151,10 +150,8 @@ def _replay(url: str, cassette: Path) -> int:
     with httpx.Client(transport=transport) as client:
         for _ in range(RUNS):
             calls += _suite(client, url)
-    spent = time.perf_counter() - started
-    print(
-        f"   {calls} answers, real calls made: {transport.stats.live}, {spent / calls * 1e6:.0f} microseconds each.\n"
-    )
+    each = (time.perf_counter() - started) / calls * 1e6
+    print(f"   {calls} answers, real calls made: {transport.stats.live}, {each:.0f} microseconds each.\n")
     return transport.stats.live
 
 

@@ -45,7 +45,8 @@ from ._trial import Account, Setting, Skipped, Trial
 FAMILIES: dict[str, tuple[Trial, ...]] = {
     module.__name__.rpartition(".")[2]: module.TRIALS
     for module in (
-        cut, flip, merge, checkout, offline, secrets, disk, faults, fuzz, machine, mixes, writers, streams, crowd, kill,
+        cut, flip, merge, checkout, offline, secrets, disk, faults,
+        fuzz, machine, mixes, writers, streams, crowd, kill,
     )
 }  # fmt: skip
 
@@ -57,7 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         del os.environ[name]
     chosen = dict(_chosen(options.only))
     if not chosen:
-        print(f"Error: no trial is named {' '.join(options.only)!r}; there are {', '.join(FAMILIES)}", file=sys.stderr)
+        print(
+            f"Error: no trial is named {' '.join(options.only)!r}; there are {', '.join(FAMILIES)}",
+            file=sys.stderr,
+        )
         return 2
     path = options.resume or Path(tempfile.mkdtemp(prefix="torture-rows-")) / "rows.jsonl"
     kept = {row.name: row for row in read_kept(path) if row.is_fine and row.is_short == options.short}
@@ -82,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description="Attack the store.")
     parser.add_argument("--short", action="store_true", help="the form for every change: 90 seconds at most")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="families, or family/trial")
-    parser.add_argument("--resume", type=Path, metavar="FILE", help="take over the rows of FILE, add the others to it")
+    parser.add_argument(
+        "--resume", type=Path, metavar="FILE", help="take over the rows of FILE, add the others to it"
+    )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON when all are there")
     parser.add_argument("--seed", type=int, default=7, metavar="N", help="of every choice (default: 7)")
     return parser

@@ -169,7 +169,9 @@ def async_client(
     return httpx.AsyncClient(transport=_transport(source, mode, upstream, options))
 
 
-def _transport(source: Path | Cassette, mode: str, upstream: Any, options: dict[str, Any]) -> CassetteTransport:
+def _transport(
+    source: Path | Cassette, mode: str, upstream: Any, options: dict[str, Any]
+) -> CassetteTransport:
     # Stops are looked for here, and must not turn the exit status of the trials into 2.
     return CassetteTransport(source, mode=mode, next_transport=upstream, **{"on_miss": None, **options})
 

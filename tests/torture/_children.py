@@ -148,7 +148,7 @@ def in_children(works: Iterable[Callable[[Account], None]], account: Account) ->
 
 def _read_patiently(pipe: int, pid: int) -> bytes:
     """Read to the end; a process that is silent for too long is killed."""
-    pieces = []
+    pieces: list[bytes] = []
     while select.select([pipe], [], [], 10 * PATIENCE)[0]:
         piece = os.read(pipe, 1 << 20)
         if not piece:

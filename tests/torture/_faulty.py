@@ -93,10 +93,12 @@ def _two_and_a_torn_tail(path: Path) -> None:
 # -- recording -----------------------------------------------------------------------------------------
 
 
-def _record(injector: Injector, plan: Plan, path: Path, account: Account, where: str, mode: str = "record") -> None:
-    from ._calls import Upstream, ask, client
-
+def _record(
+    injector: Injector, plan: Plan, path: Path, account: Account, where: str, mode: str = "record"
+) -> None:
     from httpx_cassette import Cassette
+
+    from ._calls import Upstream, ask, client
 
     before = path.read_bytes() if path.exists() else b""
     told: dict[str, list[str]] = {"returned": [], "carried": [], "refused": [], "interrupted": []}
@@ -115,7 +117,9 @@ def _record(injector: Injector, plan: Plan, path: Path, account: Account, where:
     if asker is None:
         asker = client(Cassette(path), mode, upstream)
     # The same client, now that nothing fails any more.
-    account.expect(_ask_one(asker, AFTER, account, where) == "returned", f"{where}: the client does not recover")
+    account.expect(
+        _ask_one(asker, AFTER, account, where) == "returned", f"{where}: the client does not recover"
+    )
     for outcome, questions in told.items():
         account.see(outcome, len(questions))
     kept = [*told["returned"], *told["carried"], *told["interrupted"]]
@@ -138,14 +142,16 @@ def _rerecord(injector: Injector, plan: Plan, path: Path, account: Account, wher
 
 def _ask_one(asker: object, words: str, account: Account, where: str) -> str:
     """Ask, and return what came of it."""
-    from ._calls import answer_to, ask, said, said_in
-
     from httpx_cassette import CassetteError, CassetteStop, CassetteWriteError
+
+    from ._calls import answer_to, ask, said, said_in
 
     try:
         heard = said(ask(asker, words))  # type: ignore[arg-type]  # an httpx.Client
     except CassetteWriteError as stop:
-        account.expect(said_in(stop.content) == answer_to(words), f"{where}: the error carries another answer")
+        account.expect(
+            said_in(stop.content) == answer_to(words), f"{where}: the error carries another answer"
+        )
         return "carried"
     except (CassetteStop, CassetteError):
         return "refused"
@@ -166,9 +172,9 @@ def _expect_documented(error: Exception, account: Account, where: str) -> None:
 
 def _look(path: Path, before: bytes, on_file: list[str], account: Account, where: str) -> None:
     """See whether everything that was acknowledged is on file, and nothing there is damaged."""
-    from ._calls import answer_to, ask, client, said
-
     from httpx_cassette import Cassette, CassetteStop
+
+    from ._calls import answer_to, ask, client, said
 
     account.expect(path.read_bytes().startswith(before), f"{where}: what was there before was changed")
     cassette = Cassette(path)
@@ -177,7 +183,9 @@ def _look(path: Path, before: bytes, on_file: list[str], account: Account, where
     with client(cassette, "replay") as asker:
         for words in on_file:
             try:
-                account.expect(said(ask(asker, words)) == answer_to(words), f"{where}: {words!r} has another answer")
+                account.expect(
+                    said(ask(asker, words)) == answer_to(words), f"{where}: {words!r} has another answer"
+                )
             except CassetteStop as stop:
                 account.fault(f"{where}: {words!r} was acknowledged and is not there: {stop!r}")
             account.see("acknowledged and looked up")
@@ -187,9 +195,9 @@ def _look(path: Path, before: bytes, on_file: list[str], account: Account, where
 
 
 def _replay(injector: Injector, plan: Plan, path: Path, account: Account, where: str) -> None:
-    from ._calls import Upstream, client
-
     from httpx_cassette import Cassette, CassetteMiss, CassetteStop
+
+    from ._calls import Upstream, client
 
     before = path.read_bytes()
     upstream = Upstream()

@@ -40,13 +40,20 @@ class Repository:
         self.path.parent.mkdir(parents=True)
         self.git("init", "--quiet", "--initial-branch=main")
         # As the documentation offers it.
-        (folder / ".gitattributes").write_text("**/cassettes/*.jsonl text eol=lf merge=union\n", encoding="utf-8")
+        (folder / ".gitattributes").write_text(
+            "**/cassettes/*.jsonl text eol=lf merge=union\n", encoding="utf-8"
+        )
         self.commit()
 
     def git(self, *arguments: str) -> str:
         """Run a command of git and return what it printed."""
         done = subprocess.run(
-            ["git", *arguments], cwd=self.folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False
+            ["git", *arguments],
+            cwd=self.folder,
+            env=_ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"git {' '.join(arguments)}: {done.stdout}{done.stderr}")

@@ -1,4 +1,4 @@
-"""Make the n-th system call on a cassette fail. Imported before the package, which binds some of them by name.
+"""Make the n-th system call on a cassette fail. For before the package is imported, which binds some by name.
 
 Nothing is imitated: a call that fails does nothing, a short write writes what it says, and what is not aimed
 at is really done.
@@ -69,7 +69,7 @@ class Injector:
             self._numbers.discard(number)
             close(number)
 
-        os.close = forget
+        os.close = forget  # type: ignore[assignment]  # the name of its parameter
 
     def begin(self, plan: Plan) -> None:
         """Follow a plan from now on."""

@@ -44,7 +44,9 @@ class Mount:
         """Unmount it."""
         self._call.umount2(os.fsencode(self.folder), 2)  # MNT_DETACH
 
-    def _mount(self, source: bytes, target: bytes, kind: bytes | None, flags: int, data: bytes | None) -> None:
+    def _mount(
+        self, source: bytes, target: bytes, kind: bytes | None, flags: int, data: bytes | None
+    ) -> None:
         if self._call.mount(source, target, kind, ctypes.c_ulong(flags), data) != 0:
             raise Skipped(f"mounting is not allowed here: {os.strerror(ctypes.get_errno())}")
 

@@ -1,4 +1,4 @@
-"""``python -m tests.torture._recorder CASSETTE``: record three answers, and print what came of each as JSON."""
+"""``python -m tests.torture._recorder CASSETTE``: record three answers, and print what came of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._calls import Upstream, answer_to, ask, client, said, said_in
 
 
 def main(path: Path) -> dict[str, list[str]]:
-    """Record, and return what was returned, carried by the error, lost, and raised without being documented."""
+    """Record; return what was returned, carried by the error, lost, and raised without being documented."""
     told: dict[str, list[str]] = {"returned": [], "carried": [], "lost": [], "undocumented": []}
     upstream = Upstream()
     for number in range(3):

@@ -79,6 +79,8 @@ def as_text(row: Row, width: int) -> str:
 def summary(rows: Iterable[Row]) -> str:
     """Return the last line of the table."""
     rows = list(rows)
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in (HELD, FAILED, VOID, SKIPPED)}
+    counts = {
+        verdict: sum(row.verdict == verdict for row in rows) for verdict in (HELD, FAILED, VOID, SKIPPED)
+    }
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     return f"{len(rows)} rows: {listed}; {sum(row.seconds for row in rows):.0f} s"

@@ -16,9 +16,20 @@ from typing import Protocol
 
 from httpx_cassette import Cassette, CassetteError
 from httpx_cassette._recording import NewRecording
+from httpx_cassette._secret_rules import strong_rules
 from httpx_cassette._shelf import Shelf
 
-__all__ = ["KEY", "CarelessStore", "CassetteStore", "Store", "Unreadable", "key_of", "sealed", "text_of"]
+__all__ = [
+    "KEY",
+    "CarelessStore",
+    "CassetteStore",
+    "Store",
+    "Unreadable",
+    "credential_kinds",
+    "key_of",
+    "sealed",
+    "text_of",
+]
 
 #: Bytes of a key.
 KEY = 32
@@ -104,6 +115,11 @@ def new_recording(key: bytes, text: str, sample: int = 0) -> NewRecording:
 def sealed(members: bytes) -> bytes:
     """Return the line of members that were written by hand, which are all of it but the closing brace."""
     return b'%b,"sum":"%b"}' % (members, hashlib.sha256(members).hexdigest()[:16].encode())
+
+
+def credential_kinds() -> set[str]:
+    """Return the kinds of credentials that the package knows by their shape."""
+    return {rule.kind for rule in strong_rules()}
 
 
 class CarelessStore:

@@ -85,7 +85,13 @@ def _change_in_place(repository: Repository, setting: Setting, account: Account)
     repository.switch("two")
     two = repository.path.read_bytes()
     path = setting.folder / "changed.jsonl"
-    for first, then in ((one, two), (two, one), (one, one[: len(one) // 2]), (one, b""), (one, b"\0" * len(one))):
+    for first, then in (
+        (one, two),
+        (two, one),
+        (one, one[: len(one) // 2]),
+        (one, b""),
+        (one, b"\0" * len(one)),
+    ):
         path.write_bytes(first)
         with client(Cassette(path), "replay") as asker:
             _ask(asker, "both 0", account, may_miss=False)
@@ -124,7 +130,9 @@ def _write_on(setting: Setting, account: Account, repository: Repository, rounds
         for _ in range(chance.randint(1, 4)):
             key = key_of(chance)
             account.expect(store.put(key, text_of(key, *SIZE)), "a key that nobody else has was there before")
-            account.expect(key.hex().encode() in repository.path.read_bytes(), "what was put is not in the file")
+            account.expect(
+                key.hex().encode() in repository.path.read_bytes(), "what was put is not in the file"
+            )
             put[branch].append(key)
         repository.commit()
     store.close()

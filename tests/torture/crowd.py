@@ -58,7 +58,9 @@ def _kill_on_one_file(chance: random.Random, aim: Aim, account: Account, path: P
     account.see("lines", len(fresh))
     account.see("torn lines", fresh.torn)
     look_up(fresh, acknowledged, SMALL, account)
-    account.expect(fresh.get(bytes(KEY)) == "the last word", "the recording behind the last torn line is lost")
+    account.expect(
+        fresh.get(bytes(KEY)) == "the last word", "the recording behind the last torn line is lost"
+    )
     for problem in fresh.problems():
         account.fault(f"damage that no note explains: {problem}")
     fresh.close()

@@ -93,7 +93,10 @@ def _traces(path: Path) -> tuple[int, ...]:
 
 def _append(path: Path, data: bytes, length: int, account: Account) -> None:
     """Record all three, and another: what was cut is paid again, the rest is not, and all can be read."""
-    whole, is_torn = _whole(data, length), not data[:length].endswith(b"\n") and data[length : length + 1] != b"\n"
+    whole, is_torn = (
+        _whole(data, length),
+        not data[:length].endswith(b"\n") and data[length : length + 1] != b"\n",
+    )
     upstream = Upstream(say)
     with client(Cassette(path, fsync=False), "record", upstream) as asker:
         for words, stream in {**QUESTIONS, "another": False}.items():
@@ -103,9 +106,13 @@ def _append(path: Path, data: bytes, length: int, account: Account) -> None:
     cassette = Cassette(path)
     account.expect(not (found := cassette.check()), f"cut at {length}: damage that no note explains: {found}")
     torn = int(is_torn and length > 0)
-    account.expect(cassette.torn == torn, f"cut at {length}: {cassette.torn} torn lines are told of, not {torn}")
+    account.expect(
+        cassette.torn == torn, f"cut at {length}: {cassette.torn} torn lines are told of, not {torn}"
+    )
     account.expect(len(cassette) == 4, f"cut at {length}: {len(cassette)} recordings in the end")
-    account.expect(path.read_bytes().startswith(data[:length]), f"cut at {length}: what was there was changed")
+    account.expect(
+        path.read_bytes().startswith(data[:length]), f"cut at {length}: what was there was changed"
+    )
     account.see("lines cut", torn)
     with client(cassette, "replay") as asker:
         for words, stream in {**QUESTIONS, "another": False}.items():

@@ -82,7 +82,9 @@ def _fill_once(folder: Path, number: int, chance: random.Random, account: Accoun
     with open(ballast, "wb") as file:
         file.write(bytes(ROOM - room))
     upstream = Upstream(_say)
-    stream, kept, carried = bool(number % 2), [], []
+    stream = bool(number % 2)
+    kept: list[str] = []
+    carried: list[str] = []
     with _counted_writes(account), client(Cassette(path, fsync=number % 4 < 2), "record", upstream) as asker:
         for nth in range(40):
             words = f"{number} {nth}"
@@ -90,13 +92,17 @@ def _fill_once(folder: Path, number: int, chance: random.Random, account: Accoun
             _check_end(path, account)
             if len(carried) == 3:
                 break
-    account.expect(upstream.paid == sorted(kept + carried, key=upstream.paid.index), "an answer that was paid is lost")
+    account.expect(
+        upstream.paid == sorted(kept + carried, key=upstream.paid.index), "an answer that was paid is lost"
+    )
     account.expect(len(carried) > 0, "the disk was never full")
     _replay(path, kept, stream, account)
     ballast.unlink()
     with client(Cassette(path), "record", upstream) as asker:
         for words in carried:
-            account.expect(_record(asker, words, stream, account), f"{words!r} cannot be recorded with room enough")
+            account.expect(
+                _record(asker, words, stream, account), f"{words!r} cannot be recorded with room enough"
+            )
     _replay(path, [*kept, *carried], stream, account)
     account.expect(not (found := Cassette(path).check()), f"damage that no note explains: {found}")
 
@@ -127,7 +133,9 @@ def _record(asker: httpx.Client, words: str, stream: bool, account: Account) -> 
         heard = said(ask(asker, words, stream=stream))
     except CassetteWriteError as stop:
         account.see("answers carried by the error")
-        account.expect(said_in(stop.content) == _say(words), f"the error carries another answer than that to {words!r}")
+        account.expect(
+            said_in(stop.content) == _say(words), f"the error carries another answer than that to {words!r}"
+        )
         return False
     account.see("answers returned")
     account.expect(heard == _say(words), f"{words!r} has another answer")
@@ -143,7 +151,9 @@ def _replay(path: Path, asked: list[str], stream: bool, account: Account) -> Non
     with client(Cassette(path), "replay") as asker:
         for words in asked:
             try:
-                account.expect(said(ask(asker, words, stream=stream)) == _say(words), f"{words!r} has another answer")
+                account.expect(
+                    said(ask(asker, words, stream=stream)) == _say(words), f"{words!r} has another answer"
+                )
             except CassetteStop as stop:
                 account.fault(f"{words!r} was recorded and cannot be replayed: {stop!r}")
 
@@ -192,7 +202,8 @@ def _use_without_right(folder: Path, account: Account) -> None:
     with client(Cassette(path), "replay") as asker:
         for number in range(3):
             account.expect(
-                said(ask(asker, f"some {number}", stream=number == 1)) == _say(f"some {number}"), "another answer"
+                said(ask(asker, f"some {number}", stream=number == 1)) == _say(f"some {number}"),
+                "another answer",
             )
             account.see("answers replayed")
         try:
@@ -219,7 +230,9 @@ def _state(folder: Path) -> list[tuple[str, bytes, int]]:
 _RUNS = {"full": _fill, "read-only": _read_only_mount}
 
 TRIALS = (
-    Trial("full", "0 paid answers lost, 0 acknowledged lost, ends at a recording", partial(_mounted, run="full")),
+    Trial(
+        "full", "0 paid answers lost, 0 acknowledged lost, ends at a recording", partial(_mounted, run="full")
+    ),
     Trial("read-only-mount", "replays, refuses to record", partial(_mounted, run="read-only")),
     Trial("read-only-folder", "replays, refuses to record", _read_only_folder),
 )

@@ -1,9 +1,9 @@
-"""Let the n-th system call on the cassette fail, for every n: an I/O error, a full disk, an interruption, a
-short write, a Ctrl-C; once, or from then on.
+"""Let the n-th system call on the cassette fail, for every n.
 
-Three ways, each of which does what the others cannot: by standing before the calls in the process
-(``_faulty``), which alone can cut a write short anywhere; by strace, where the kernel itself answers; and by a
-limit on the size of files, which makes real short writes at every byte of a line.
+With an I/O error, a full disk, an interruption, a short write or read, a Ctrl-C; once, or from then on. Three
+ways, each of which does what the others cannot: by standing before the calls in the process (``_faulty``); by
+strace, where the kernel itself answers; and by a limit on the size of files, which makes real short writes at
+every byte of a line.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def _wrapped(setting: Setting, account: Account) -> None:
+    form = "short" if setting.is_short else "full"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.torture._faulty", str(setting.folder), "short" if setting.is_short else "full"],
+        [sys.executable, "-m", "tests.torture._faulty", str(setting.folder), form],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -73,8 +74,8 @@ def _strace_once(strace: str, folder: Path, injection: str, account: Account) ->
         ask(asker, "before")
     calls = injection.partition(":")[0]
     done = subprocess.run(
-        [strace, "-f", "-qq", "-o", str(log), "-P", str(path), "-e", f"trace={calls}", "-e", f"inject={injection}",
-         sys.executable, "-m", "tests.torture._recorder", str(path)],
+        [strace, "-f", "-qq", "-o", str(log), "-P", str(path),
+         "-e", f"trace={calls}", "-e", f"inject={injection}", sys.executable, "-m", "tests.torture._recorder", str(path)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     trace = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
@@ -84,15 +85,21 @@ def _strace_once(strace: str, folder: Path, injection: str, account: Account) ->
     account.see("runs")
     account.see("calls that failed", len(re.findall(r"\(INJECTED\)", trace)))
     account.expect(not told["undocumented"], f"{injection}: raised {told['undocumented']}")
-    account.expect(not told["lost"], f"{injection}: {told['lost']} was paid, and neither returned nor carried")
+    account.expect(
+        not told["lost"], f"{injection}: {told['lost']} was paid, and neither returned nor carried"
+    )
     account.see("carried", len(told["carried"]))
     kept = ["before", *told["returned"]]
     with client(Cassette(path), "record", Upstream()) as asker:
         ask(asker, "after")
-    account.expect(not (found := Cassette(path).check()), f"{injection}: damage that no note explains: {found}")
+    account.expect(
+        not (found := Cassette(path).check()), f"{injection}: damage that no note explains: {found}"
+    )
     with client(Cassette(path), "replay") as asker:
         for words in [*kept, "after"]:
-            account.expect(said(ask(asker, words)) == answer_to(words), f"{injection}: {words!r} has another answer")
+            account.expect(
+                said(ask(asker, words)) == answer_to(words), f"{injection}: {words!r} has another answer"
+            )
             account.see("acknowledged and looked up")
 
 
@@ -126,14 +133,18 @@ def _limit(path: Path, places: range, account: Account) -> None:
                 account.fault(f"limit {place}: a line was acknowledged that cannot be there")
             except CassetteWriteError as stop:
                 account.see("carried")
-                account.expect(said_in(stop.content) == answer_to("during"), f"limit {place}: another answer is carried")
+                account.expect(
+                    said_in(stop.content) == answer_to("during"), f"limit {place}: another answer is carried"
+                )
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
             account.expect(path.read_bytes() == before, f"limit {place}: the file is not as it was")
             ask(asker, "during")
         account.expect(upstream.paid == ["during"] * 2, f"limit {place}: {upstream.paid} were paid")
         cassette = Cassette(path)
-        account.expect(not cassette.check() and len(cassette) == 2, f"limit {place}: the file is not whole in the end")
+        account.expect(
+            not cassette.check() and len(cassette) == 2, f"limit {place}: the file is not whole in the end"
+        )
 
 
 TRIALS = (

@@ -1,7 +1,7 @@
 """Flip bits of every byte of the middle one of three recordings.
 
 The recording must not be answered from, whatever the flip made of it, its neighbours must be, and the damage
-must be named: by the error, or where the line no longer names its key by ``check`` and the report of the miss.
+must be named: by the error, or by ``check`` and the report of the miss where the line no longer names its key.
 
 A flip of one digit makes a line of a later format of it, which no release can tell from a real one: there the
 error that says so is all that is asked. And without its newline the line runs into the next one, which is
@@ -16,9 +16,16 @@ from pathlib import Path
 
 import httpx
 
-from httpx_cassette import Cassette, CassetteError, CassetteMiss, CassetteStop, CassetteUnusable, CassetteVersionError
+from httpx_cassette import (
+    Cassette,
+    CassetteError,
+    CassetteMiss,
+    CassetteStop,
+    CassetteUnusable,
+    CassetteVersionError,
+)
 
-from ._calls import Upstream, ask, client, said
+from ._calls import ask, client, said
 from ._store import CarelessStore
 from ._trial import Account, Setting, Trial
 from .cut import QUESTIONS, record_three, say
@@ -82,7 +89,9 @@ def _ask_middle(asker: httpx.Client, account: Account, where: str) -> None:
         account.expect(is_named, f"{where}: the miss does not speak of the damage:\n{stop}")
     else:
         is_wrong = heard != say(words)
-        account.fault(f"{where}: the line is answered from, {'wrongly' if is_wrong else 'as if nothing had been'}")
+        account.fault(
+            f"{where}: the line is answered from, {'wrongly' if is_wrong else 'as if nothing had been'}"
+        )
 
 
 def _check(path: Path, account: Account, where: str) -> None:

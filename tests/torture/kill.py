@@ -107,7 +107,13 @@ def _kill_many(
 
 
 def _kill_on_one_file(
-    aim: Aim, chance: random.Random, account: Account, size: Size, kills: int, path: Path, open_store: Callable[[], Store]
+    aim: Aim,
+    chance: random.Random,
+    account: Account,
+    size: Size,
+    kills: int,
+    path: Path,
+    open_store: Callable[[], Store],
 ) -> None:
     acknowledged: set[bytes] = set()
     reader = open_store()
@@ -141,7 +147,9 @@ def _kill_on_one_file(
     last.close()
     fresh = open_store()
     look_up(fresh, acknowledged, size, account)
-    account.expect(fresh.get(bytes(KEY)) == "the last word", "the recording behind the last torn line is lost")
+    account.expect(
+        fresh.get(bytes(KEY)) == "the last word", "the recording behind the last torn line is lost"
+    )
     for problem in fresh.problems():
         account.fault(f"damage that no note explains: {problem}")
     if isinstance(fresh, CassetteStore):

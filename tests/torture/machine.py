@@ -121,7 +121,9 @@ class Machine(RuleBasedStateMachine):
     @rule(key=keys, sample=samples, length=st.integers(0, 4_000))
     def supersede(self, key: int, sample: int, length: int) -> None:
         text = self.text(length)
-        self.expect_put(key, sample, text, self.store.put(KEYS[key], text, sample, supersede=True), supersede=True)
+        self.expect_put(
+            key, sample, text, self.store.put(KEYS[key], text, sample, supersede=True), supersede=True
+        )
 
     @rule(key=keys, sample=samples, supersede=st.booleans())
     def another_puts(self, key: int, sample: int, supersede: bool) -> None:
@@ -153,23 +155,32 @@ class Machine(RuleBasedStateMachine):
         """A child puts some texts and dies while it writes one of them, which may be there then or not."""
         chance = random.Random(seed)
         puts = [
-            Put(chance.randrange(len(KEYS)), chance.choice(SAMPLES), True, self.text(chance.randint(2_000, 8_000)))
+            Put(
+                chance.randrange(len(KEYS)),
+                chance.choice(SAMPLES),
+                True,
+                self.text(chance.randint(2_000, 8_000)),
+            )
             for _ in range(4)
         ]
-        child = Child(partial(_put_all, partial(type(self).open_store, self.path), puts), WORD, Doom(write, delay))
+        child = Child(
+            partial(_put_all, partial(type(self).open_store, self.path), puts), WORD, Doom(write, delay)
+        )
         safe = len(child.bury())
         self.store.refresh()
         there = _lines(self.path)
         for number, put in enumerate(puts):
             if put.text in there:
                 assert there[put.text][0] in (self.newest(put.key)[0] + 1, 0)
-                self.lines.append(Line(put.key, self.newest(put.key)[0] + 1, put.sample, put.text, there[put.text][1]))
+                self.lines.append(
+                    Line(put.key, self.newest(put.key)[0] + 1, put.sample, put.text, there[put.text][1])
+                )
             else:
                 assert number >= safe, "an acknowledged text is lost"
         self.account.see("torn", not _ends_at_a_line(self.path))
         self.step("kill")
 
-    # No preconditions: what a kill leaves differs from run to run, and Hypothesis could not repeat its choices.
+    # No preconditions: what a kill leaves differs from run to run, and Hypothesis repeats its choices.
     @rule(length=st.integers(1, 2_000), goes_on=st.booleans(), key=keys)
     def cut_tail(self, length: int, goes_on: bool, key: int) -> None:
         """The end of the file is lost; who has it open puts something next, or opens it again."""
@@ -304,7 +315,7 @@ def _run_machine(machine: type[Machine], *, examples: int, is_repeatable: bool) 
         derandomize=is_repeatable,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    run_state_machine_as_test(machine, settings=settings)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=settings)
 
 
 TRIALS = (Trial("any-order", "equal to a dictionary after every step", _run),)

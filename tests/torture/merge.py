@@ -20,7 +20,6 @@ __all__ = ["TRIALS"]
 KEYS = 12
 
 
-
 def _merge(setting: Setting, account: Account) -> None:
     merges = setting.of(6, 100)
     for number in range(merges):
@@ -83,9 +82,12 @@ def _check(path: Path, expected: dict[bytes, str], clashing: dict[bytes, set[str
         newest = [line for line in lines if key.hex() in line and any(f'"{text}"' in line for text in texts)]
         found = store.get(key)
         account.expect(
-            found is not None and f'"{found}"' in newest[-1], f"{found!r} is answered, and not the last of {texts}"
+            found is not None and f'"{found}"' in newest[-1],
+            f"{found!r} is answered, and not the last of {texts}",
         )
-        account.expect(len(problems) > 0, "two lines of one generation contradict each other, and nobody says so")
+        account.expect(
+            len(problems) > 0, "two lines of one generation contradict each other, and nobody says so"
+        )
     account.see("contradictions named", len(problems))
     account.expect(all("another answer" in problem for problem in problems), f"other problems: {problems}")
 
@@ -97,7 +99,9 @@ def _go_on(path: Path, keys: list[bytes], account: Account) -> None:
         store.put(key, "the newest", supersede=True)
     store.close()
     fresh = CassetteStore(path)
-    account.expect(all(fresh.get(key) == "the newest" for key in keys), "an answer recorded after the merge lost")
+    account.expect(
+        all(fresh.get(key) == "the newest" for key in keys), "an answer recorded after the merge lost"
+    )
 
 
 def _control(setting: Setting, account: Account) -> None:

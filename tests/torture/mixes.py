@@ -18,7 +18,7 @@ import anyio
 
 from httpx_cassette import Cassette
 
-from ._calls import Upstream, answer_to, ask, async_client, client, question, said, URL
+from ._calls import URL, Upstream, answer_to, ask, async_client, client, question, said
 from ._children import in_children
 from ._store import CassetteStore, key_of, text_of
 from ._trial import Account, Setting, Trial
@@ -57,7 +57,8 @@ def _mixed(setting: Setting, account: Account, run: Callable[..., Told]) -> None
     account.see("answers from others' calls", len(told) - len(set(server.paid)))
     _compare(path, told, account)
     account.expect(
-        len(server.paid) == len(set(server.paid)), f"{len(server.paid) - len(set(server.paid))} questions were paid twice"
+        len(server.paid) == len(set(server.paid)),
+        f"{len(server.paid) - len(set(server.paid))} questions were paid twice",
     )
     account.need("answers from others' calls", questions)
 
@@ -173,8 +174,14 @@ def _go_on(store: CassetteStore, keys: list[bytes], account: Account) -> None:
 
 TRIALS = (
     Trial("threads", "one line, one answer for each question", partial(_mixed, run=_threads)),
-    Trial("asyncio", "one line, one answer for each question", partial(_mixed, run=partial(_loop, backend="asyncio"))),
-    Trial("trio", "one line, one answer for each question", partial(_mixed, run=partial(_loop, backend="trio"))),
+    Trial(
+        "asyncio",
+        "one line, one answer for each question",
+        partial(_mixed, run=partial(_loop, backend="asyncio")),
+    ),
+    Trial(
+        "trio", "one line, one answer for each question", partial(_mixed, run=partial(_loop, backend="trio"))
+    ),
     Trial("everything", "one line, one answer for each question", partial(_mixed, run=_everything)),
     Trial("fork", "0 lost with an open cassette", _fork),
 )

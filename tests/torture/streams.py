@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 import httpx
+
 from httpx_cassette import CassetteMiss, CassetteStop
 
 from ._calls import URL, Upstream, answer_to, ask, async_client, client, question, said
@@ -36,7 +37,9 @@ PER_FILE = 25
 def _kill(setting: Setting, account: Account, record: Callable[..., None]) -> None:
     chance, kills = setting.random, setting.of(40, 1_000)
     aim = trained_aim(chance, setting.folder)
-    record(setting.folder / "warm-up.jsonl", False, "warm", lambda word: None, 1)  # Imports, once for all children.
+    record(
+        setting.folder / "warm-up.jsonl", False, "warm", lambda word: None, 1
+    )  # Imports, once for all children.
     for first in range(0, kills, PER_FILE):
         path = setting.folder / f"{first}.jsonl"
         _kill_on_one_file(chance, aim, account, min(PER_FILE, kills - first), path, record)

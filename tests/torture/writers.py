@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from ._children import in_children
@@ -30,8 +31,12 @@ def _own(setting: Setting, account: Account, fsync: bool, short: int, full: int)
     path = setting.folder / "own.jsonl"
     _put_own(account, path, each, partial(CassetteStore, path, fsync))
     store = CassetteStore(path)
-    account.expect(len(store) == PROCESSES * each, f"{PROCESSES * each:,} recordings were put, {len(store):,} are there")
-    account.expect(path.read_bytes().count(b"\n") == PROCESSES * each, "there are other lines than the recordings")
+    account.expect(
+        len(store) == PROCESSES * each, f"{PROCESSES * each:,} recordings were put, {len(store):,} are there"
+    )
+    account.expect(
+        path.read_bytes().count(b"\n") == PROCESSES * each, "there are other lines than the recordings"
+    )
     account.need("lines between those of others", each / 10)
     other = setting.folder / "control.jsonl"
     account.control(
@@ -70,7 +75,7 @@ def _changes(path: Path, each: int) -> int:
     """Return how often a line is followed by one of another process: that they met at all."""
     owner = {key.hex().encode(): number for number in range(PROCESSES) for key in _keys(number, each)}
     owners = [owner.get(line[21:85]) for line in path.read_bytes().split(b"\n")]
-    return sum(one != other for one, other in zip(owners, owners[1:], strict=False))
+    return sum(one != other for one, other in pairwise(owners))
 
 
 def _same(setting: Setting, account: Account, fsync: bool) -> None:
