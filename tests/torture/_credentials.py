@@ -1,4 +1,4 @@
-"""Credentials of every shape that is known, made up here; ways to write them; and how to find what is left of one."""
+"""Credentials of every shape that is known, made up here; ways to write one, and to find what is left of it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _ALPHABETS = {
 }
 
 #: Kind, then with blanks between: what stands before the value, the value, and what stands behind it.
-#: ``<A40>`` is a run of 40 letters and digits, ``<B18>`` a user and a password in base64. ``^`` is left out: no
-#: scanner shall take this file for a leak.
+#: ``<A40>`` is a run of 40 letters and digits, ``<B18>`` a user and a password in base64. ``^`` is left out:
+#: no scanner shall take this file for a leak.
 _SHAPES = """
 age-key             | ~ AGE-SECRET-KEY-^1<U58>
 anthropic-key       | ~ sk-^ant-api03-<A93>AA
@@ -122,7 +122,7 @@ def _make(shape: str, chance: random.Random) -> Planted:
     kind, _, rest = shape.partition("|")
     parts = [part.replace("^", "").replace("_", "\0") for part in rest.split()]
     before, value, after = [*parts, ""][:3]
-    # A blank is written ``_`` beside a value, and in the marks of a key block; in other values ``_`` is itself.
+    # A blank is written ``_`` beside a value, and in the marks of a key block; else ``_`` is itself.
     is_block = value.startswith("-----")
     value = value.replace("\0", " " if is_block else "_")
     if is_block:

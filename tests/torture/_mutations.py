@@ -1,4 +1,4 @@
-"""Ways to change a cassette that no store would: its bytes, its lines, and the JSON of lines that are sealed anew."""
+"""Ways to change a cassette that no store would: its bytes, its lines, and the JSON of sealed lines."""
 
 from __future__ import annotations
 

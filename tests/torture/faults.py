@@ -74,8 +74,8 @@ def _strace_once(strace: str, folder: Path, injection: str, account: Account) ->
         ask(asker, "before")
     calls = injection.partition(":")[0]
     done = subprocess.run(
-        [strace, "-f", "-qq", "-o", str(log), "-P", str(path),
-         "-e", f"trace={calls}", "-e", f"inject={injection}", sys.executable, "-m", "tests.torture._recorder", str(path)],
+        [strace, "-f", "-qq", "-o", str(log), "-P", str(path), "-e", f"trace={calls}",
+         "-e", f"inject={injection}", sys.executable, "-m", "tests.torture._recorder", str(path)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     trace = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""

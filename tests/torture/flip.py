@@ -1,7 +1,7 @@
 """Flip bits of every byte of the middle one of three recordings.
 
 The recording must not be answered from, whatever the flip made of it, its neighbours must be, and the damage
-must be named: by the error, or by ``check`` and the report of the miss where the line no longer names its key.
+must be named: by the error, or where the line no longer names its key by ``check`` and the miss.
 
 A flip of one digit makes a line of a later format of it, which no release can tell from a real one: there the
 error that says so is all that is asked. And without its newline the line runs into the next one, which is

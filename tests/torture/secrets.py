@@ -1,9 +1,9 @@
 """Plant credentials wherever a recorder could pick them up, and look for them in all that it leaves behind.
 
-A hundred credentials, each written in four ways: as it is, as JSON in a string writes it, percent-encoded, and
-in base64, where the request's own credential alone can be known. They stand in questions, in answers (in one
-piece, in the pieces of a stream, in a tool's arguments), in headers of both sides and in URLs. Nothing of them
-may be in the file, in a log, or in what is printed or raised.
+A hundred credentials, each written in four ways: as it is, as JSON in a string writes it, percent-encoded,
+and in base64, where the request's own credential alone can be known. They stand in questions, in answers (in
+one piece, in the pieces of a stream, in a tool's arguments), in headers of both sides and in URLs. Nothing of
+them may be in the file, in a log, or in what is printed or raised.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import io
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
 
-from httpx_cassette import Cassette, CassetteStop, CassetteTransport
+from httpx_cassette import Cassette, CassetteStop
 
-from ._calls import URL, completion, events_of, question
+from ._calls import URL, client, completion, events_of, question
 from ._credentials import WAYS, Planted, core, credentials, leaks
 from ._store import credential_kinds
 from ._trial import Account, Setting, Trial
@@ -49,6 +50,24 @@ def _plant(setting: Setting, account: Account) -> None:
     account.control(control)
 
 
+class Place(NamedTuple):
+    """A call that carries a credential somewhere.
+
+    Args:
+        name: Where.
+        body: What is asked.
+        answer: What the server says; used once.
+        url: The URL of the call.
+        headers: Its headers.
+    """
+
+    name: str
+    body: dict[str, Any]
+    answer: httpx.Response
+    url: str = URL
+    headers: dict[str, str] = {}  # noqa: RUF012  # nobody changes it
+
+
 def _plant_one(folder: Path, planted: Planted, way: str, account: Account, *, redact: bool) -> None:
     """Plant one credential in every place in turn, and look for it in what is left behind."""
     value, written = planted.value, f"use {WAYS[way](planted)} now"
@@ -58,20 +77,16 @@ def _plant_one(folder: Path, planted: Planted, way: str, account: Account, *, re
         if "\n" in value:
             return
         own = {"authorization": f"Bearer {value}"}
-    for place, body, answer, url, headers in _places(written, value, own):
+    for place in _places(written, value, own):
         path = folder / "planted.jsonl"
         path.unlink(missing_ok=True)
-        heard = _listen(path, body, answer, url, headers, account, redact=redact)
-        left = {
-            "the file": path.read_text(encoding="utf-8", errors="replace") if path.exists() else "",
-            **heard,
-        }
+        left = _listen(path, place, account, redact=redact)
+        left["the file"] = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
         account.see("planted")
         for what, text in left.items():
             if leaks(text, value):
-                account.fault(
-                    f"{planted.kind}, {way}, planted in {place}, is in {what}: {_around(text, value)}"
-                )
+                shown = _around(text, value)
+                account.fault(f"{planted.kind}, {way}, planted in {place.name}, is in {what}: {shown}")
 
 
 def _around(text: str, value: str) -> str:
@@ -79,49 +94,31 @@ def _around(text: str, value: str) -> str:
     return repr(text[max(0, at - 60) : at + 20])
 
 
-Place = tuple[str, dict[str, object], httpx.Response, str, dict[str, str]]
-
-
 def _places(written: str, value: str, own: dict[str, str]) -> Iterator[Place]:
-    """Yield name of the place, body, answer, URL and headers of one call."""
     plain, streamed = question("a question"), question("a question", stream=True)
-    fine, sse = completion("an answer"), {"content-type": "text/event-stream"}
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": written}}
-    yield "the question", question(written), httpx.Response(200, json=fine), URL, own
-    yield "the answer", plain, httpx.Response(200, json=completion(written)), URL, own
-    yield "a tool's arguments", plain, httpx.Response(200, json=completion("", tool_calls=[call])), URL, own
-    yield (
-        "the pieces of a stream",
-        streamed,
-        httpx.Response(200, headers=sse, content=events_of(written, 5).__iter__()),
-        URL,
-        own,
+    says_it, calls_it = completion(written), completion("", tool_calls=[call])
+    events = httpx.Response(
+        200, headers={"content-type": "text/event-stream"}, content=iter(events_of(written, 5))
     )
-    yield (
-        "an answer that is text",
-        plain,
-        httpx.Response(200, text=written, headers={"content-type": "text/plain"}),
-        URL,
-        own,
-    )
+    yield Place("the question", question(written), _fine(), headers=own)
+    yield Place("the answer", plain, httpx.Response(200, json=says_it), headers=own)
+    yield Place("a tool's arguments", plain, httpx.Response(200, json=calls_it), headers=own)
+    yield Place("the pieces of a stream", streamed, events, headers=own)
+    yield Place("an answer that is text", plain, httpx.Response(200, text=written), headers=own)
     if not own and "\n" not in value:
         cookies = {"set-cookie": f"session={value}", "x-api-key": value}
-        yield (
-            "headers",
-            plain,
-            httpx.Response(200, json=fine, headers=cookies),
-            URL,
-            {"x-api-key": value, "cookie": f"s={value}"},
-        )
-        target = f"{URL}?api_key={quote(value, safe='')}"
-        yield "the query", plain, httpx.Response(200, json=fine), target, {}
+        sent = {"x-api-key": value, "cookie": f"s={value}"}
+        yield Place("headers", plain, _fine(cookies), headers=sent)
+        yield Place("the query", plain, _fine(), url=f"{URL}?api_key={quote(value, safe='')}")
 
 
-def _listen(
-    path: Path, body: dict[str, object], answer: httpx.Response, url: str, headers: dict[str, str], account: Account,
-    *, redact: bool,
-) -> dict[str, str]:  # fmt: skip
-    """Record one call, replay it, and miss; return everything that was printed, logged and raised."""
+def _fine(headers: dict[str, str] | None = None) -> httpx.Response:
+    return httpx.Response(200, json=completion("an answer"), headers=headers)
+
+
+def _listen(path: Path, place: Place, account: Account, *, redact: bool) -> dict[str, str]:
+    """Record the call, replay it, and let another miss; return everything that was printed, logged and raised."""
     printed, logged = io.StringIO(), io.StringIO()
     raised: list[str] = []
     log = logging.getLogger("httpx_cassette")
@@ -130,16 +127,15 @@ def _listen(
     log.setLevel(logging.DEBUG)
     try:
         with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):
-            upstream = httpx.MockTransport(lambda request: answer)
-            outcome = _call(path, "record", upstream, body, url, headers, raised, redact)
+            outcome = _call(path, "record", place, raised, redact)
             account.see({"": "recorded without it", "CassetteWriteError": "refused"}.get(outcome, outcome))
             if not outcome:
-                again = _call(path, "replay", None, body, url, headers, raised, redact)
+                again = _call(path, "replay", place, raised, redact)
                 account.expect(not again, f"what was recorded is not replayed: {again}")
-            other = {**body, "temperature": 0.5}
+            other = place._replace(body={**place.body, "temperature": 0.5})
+            missed = _call(path, "replay", other, raised, redact)
             account.expect(
-                _call(path, "replay", None, other, url, headers, raised, redact) == "CassetteMiss",
-                "it does not miss",
+                missed == "CassetteMiss", f"what was never recorded came to {missed or 'an answer'}"
             )
     finally:
         log.removeHandler(handler)
@@ -151,17 +147,12 @@ def _listen(
     }
 
 
-def _call(
-    path: Path, mode: str, upstream: httpx.BaseTransport | None, body: dict[str, object], url: str,
-    headers: dict[str, str], raised: list[str], redact: bool,
-) -> str:  # fmt: skip
+def _call(path: Path, mode: str, place: Place, raised: list[str], redact: bool) -> str:
     """Make a call and return the name of the error that it raised."""
-    transport = CassetteTransport(
-        Cassette(path, fsync=False), mode=mode, next_transport=upstream, on_miss=None, redact=redact
-    )
+    upstream = httpx.MockTransport(lambda request: place.answer) if mode == "record" else None
     try:
-        with httpx.Client(transport=transport) as asker:
-            asker.post(url, json=body, headers=headers).read()
+        with client(Cassette(path, fsync=False), mode, upstream, redact=redact) as asker:
+            asker.post(place.url, json=place.body, headers=place.headers)
     except CassetteStop as stop:
         # The paid answer is in these attributes, whole, and nowhere else.
         facts = {name: fact for name, fact in stop.facts.items() if name not in ("content", "headers")}
