@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+
 from ._answer import Served
 from ._call import Call
 from ._cassette import Cassette
@@ -20,7 +22,6 @@ from ._errors import (
     SystemPromptMissing,
     WrongClientError,
 )
-from ._explain import Explanation
 from ._fingerprint import KEY_VERSION, KeyPolicy
 from ._flow import Stats
 from ._ledger import expected_miss
@@ -56,3 +57,15 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+if typing.TYPE_CHECKING:
+    from ._explain import Explanation
+
+
+def __getattr__(name: str) -> typing.Any:
+    # A class that is only named in annotations, in a module that only explanations need.
+    if name == "Explanation":
+        from ._explain import Explanation
+
+        return Explanation
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

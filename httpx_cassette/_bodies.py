@@ -12,10 +12,12 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._errors import CassetteStop
-from ._sink import Append, Sink
+
+if TYPE_CHECKING:
+    from ._sink import Append, Sink
 
 __all__ = ["RecordingStream", "ReplayStream"]
 

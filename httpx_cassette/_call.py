@@ -1,4 +1,4 @@
-"""One HTTP request as plain data.
+"""One HTTP request, and the head of a real answer, as plain data.
 
 Nothing here knows about httpx, files or providers.
 Every other module reads a call through this type, so that the decision about a call can be tested
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Call", "Json"]
+__all__ = ["Call", "Json", "LiveHead"]
 
 #: A value that JSON can hold, as ``orjson.loads`` returns it.
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -41,3 +41,19 @@ class Call(NamedTuple):
         """
         found = [value for sent, value in self.headers if sent.lower() == name]
         return b", ".join(found).decode("latin-1") if found else None
+
+
+class LiveHead(NamedTuple):
+    """What comes before the body of a real answer.
+
+    Args:
+        status: The status code.
+        headers: Raw name and value of every header.
+    """
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+
+    def header(self, name: bytes) -> str:
+        """Return a header, empty where it was not sent; the name in lower case."""
+        return ", ".join(value.decode("latin-1") for sent, value in self.headers if sent.lower() == name)

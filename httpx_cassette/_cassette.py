@@ -421,7 +421,15 @@ def _repair(view: View, tail: int) -> bytes:
     """Return what must stand before the next line, so that an unfinished one stays a line of its own."""
     if not tail:
         return b""
-    return b"\n" if view.index.has_whole_tail else b"\n" + tear_note(view.index.end, tail) + b"\n"
+    index = view.index
+    if index.has_whole_tail:
+        return b"\n"
+    start, length = index.last_line
+    note = tear_note(start, length) + b"\n"
+    # A crash may tear the note of the line before, too: it is completed, or nothing would explain that line.
+    if tail < len(note) and note.startswith(view.file.read(tail, index.end)) and not view.has_last_seal():
+        return note[tail:]
+    return b"\n" + tear_note(index.end, tail) + b"\n"
 
 
 _ALL: weakref.WeakSet[Cassette] = weakref.WeakSet()

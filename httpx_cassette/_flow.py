@@ -15,24 +15,24 @@ import os
 import threading
 import time
 from collections.abc import Generator
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ._answer import Forwarded, Replayed, Served, replay
-from ._call import Call, Json
+from ._call import Call, Json, LiveHead
 from ._cassette import Appended
 from ._errors import CassetteError, CassetteStop, CassetteUnusable, SystemPromptMissing
 from ._fingerprint import Draft, Key, hash_document, key_document
 from ._flight import Flight, Owner, join
 from ._mode import Mode
-from ._recording import NewRecording, Recording
+from ._recording import INCOMPARABLE, NewRecording, Recording
 from ._redact import Gate
 from ._request import Reading, Target, read_call, read_target, stored_request
-from ._search import INCOMPARABLE, find_miss
 from ._session import Session, Stats, stop
 from ._settings import Settings
-from ._sink import Fate, LiveHead, Order, Sink
-from ._tripwire import Tripwire
 from .dialects import Dialect, recognise
+
+if TYPE_CHECKING:
+    from ._sink import Fate, Order
 
 __all__ = ["Forward", "Session", "Stats", "Step", "Wait", "exchange", "key_of", "read"]
 
@@ -271,6 +271,8 @@ def _miss(asked: _Asked, session: Session) -> CassetteStop:
     session.count("missed")
     reading, dialect = read(asked.call, settings)
     document = key_document(_draft(reading, dialect, settings), asked.prompt_files)
+    from ._search import find_miss  # Late: what a miss needs is a fifth of the package.
+
     miss = find_miss(document, asked.key.fingerprint, dialect.name, settings)
     return stop(settings, miss, asked.key.fingerprint)
 
@@ -330,6 +332,8 @@ def _forward(asked: _Asked, session: Session, flight: Flight) -> Generator[Step,
         status = str(head.status)
         _unrecorded(asked, session, flight, status, status, f"answered {status}; {advice}")
         return Forwarded(None, served)
+    from ._sink import Sink  # Late, as what records: a program that replays does not need it.
+
     sink = Sink(order, head, started)
     session.count_open(1)
     return Forwarded(sink, served)
@@ -358,6 +362,9 @@ def _unrecorded(
 
 def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> Order:
     """Return what the recording will hold beside the answer, and what becomes of it."""
+    from ._sink import Order
+    from ._tripwire import Tripwire
+
     settings = session.settings
     # Read once more: the rules of the key have used up the first reading.
     reading = read_call(asked.call, settings.redaction)

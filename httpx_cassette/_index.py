@@ -70,6 +70,8 @@ class Index:
         self.numbers = array("I")
         self.states = bytearray()
         self.other_versions: dict[int, int] = {}
+        #: Where lines of other key versions stand, their lengths and numbers.
+        self.others: list[tuple[int, int, int]] = []
         #: Where the first byte stands that was not fed yet.
         self.end = 0
         #: Whether feeding was broken off, by an error or a fork: nothing more can be fed.
@@ -98,6 +100,11 @@ class Index:
     def has_tail(self) -> bool:
         """Whether anything stands behind the last newline."""
         return self.has_whole_tail or self.has_torn_tail
+
+    @property
+    def last_line(self) -> tuple[int, int]:
+        """Where the last line that was fed begins, and its length without its newline."""
+        return self._previous, max(0, self.end - self._previous - len("\n"))
 
     @property
     def torn(self) -> int:
@@ -187,7 +194,7 @@ class Index:
                         earlier[entry] = latest[key]
                     latest[key] = entry
                 else:
-                    self._count_other(int(version))
+                    self._count_other(int(version), base + position, end - position)
             self._previous = base + position
             position = end + 1
         self.end = base + stop
@@ -238,7 +245,8 @@ class Index:
         if data.startswith(_OTHER_ENCODINGS):
             raise CassetteDamaged("the file is not UTF-8; save it as UTF-8 without a mark", self.path, 1)
 
-    def _count_other(self, key_version: int) -> None:
+    def _count_other(self, key_version: int, offset: int, length: int) -> None:
+        self.others.append((offset, length, self._lines))
         self.other_versions[key_version] = self.other_versions.get(key_version, 0) + 1
 
     def _add(self, head: Head, offset: int, length: int, number: int) -> None:
@@ -267,7 +275,7 @@ class Index:
         elif head.key_version == KEY_VERSION:
             self._add(head, offset + line.find(text), len(text), self._lines)
         else:
-            self._count_other(head.key_version)
+            self._count_other(head.key_version, offset, len(line))
 
     def _read_odd(self, text: bytes, number: int) -> tuple[Json, Head | None]:
         """Return the members of a line and its head, ``None`` where it has none."""

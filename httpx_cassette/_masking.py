@@ -60,7 +60,7 @@ class Masker:
         self._masks = masks
         self._placeholders: dict[tuple[str, str], str] = {}
         self._counts = dict.fromkeys(masks, 0)
-        names = "|".join(name if name in _UNNUMBERED else rf"{name}:\d+" for name in masks)
+        names = "|".join(name if name in _UNNUMBERED else rf"{name}:\d+" for name in masks) or "(?!)"
         self._literal = re.compile(rf"<((?:literal:)*(?:{names})>)")
         self._atom = re.compile(rf"{_REDACTED}|<(?:literal:)*(?:{names})>")
 

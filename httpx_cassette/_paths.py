@@ -145,17 +145,22 @@ class Paths:
         OptionError: One of them cannot be read.
     """
 
-    __slots__ = ("_collect", "texts")
+    __slots__ = ("_closed", "_collect", "texts")
 
-    def __init__(self, paths: Iterable[str], *, closed: Collection[str] = ()) -> None:
+    def __init__(self, paths: Iterable[str], closed: Collection[str] = ()) -> None:
         self.texts = tuple(paths)
+        self._closed = frozenset(closed)
         root = _Node()
         for text in self.texts:
             node = root
             for step in split_path(text):
                 node = node.follow(step)
             node.ends = True
-        self._collect = _collector(root, frozenset(closed))
+        self._collect = _collector(root, self._closed)
+
+    def __reduce__(self) -> tuple[type[Paths], tuple[tuple[str, ...], frozenset[str]]]:
+        # Functions that were made cannot be pickled, and need not be.
+        return Paths, (self.texts, self._closed)
 
     def __bool__(self) -> bool:
         return bool(self.texts)

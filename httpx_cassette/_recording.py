@@ -20,7 +20,7 @@ import orjson
 
 from ._call import Json
 from ._canonical import NotJson
-from ._errors import CassetteDamaged
+from ._errors import CassetteDamaged, CassetteError
 from ._fingerprint import KEY_VERSION
 from ._line import (
     LINE_VERSION,
@@ -35,6 +35,7 @@ from ._line import (
 )
 
 __all__ = [
+    "INCOMPARABLE",
     "LINE_VERSION",
     "MAX_LINE",
     "Head",
@@ -103,6 +104,11 @@ class NewRecording:
         key, sample = self.key.hex(), self.sample
         head = f'{{"v":{LINE_VERSION},"kv":{key_version},"key":"{key}","sample":{sample},"gen":{gen},'
         return seal(head.encode() + self.body)
+
+
+#: What a recording raises that is sealed, and yet holds no request that can be compared: edited by hand, or
+#: imported.
+INCOMPARABLE = (CassetteError, NotJson, KeyError, TypeError, ValueError, AttributeError, AssertionError)
 
 
 class StoredResponse(NamedTuple):

@@ -8,22 +8,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ._call import Json
-from ._canonical import NotJson, mask_text
+from ._canonical import mask_text
 from ._cassette import Cassette
 from ._errors import CassetteError, CassetteMiss
 from ._fingerprint import KEY_VERSION, Draft, key_document
 from ._miss import CassetteFacts, MissFacts, miss
 from ._nearest import Candidate, nearest
-from ._recording import Recording
+from ._recording import INCOMPARABLE, Recording
 from ._request import read_target
 from ._settings import Settings
 from .dialects import by_name
 
-__all__ = ["INCOMPARABLE", "comparison_document", "find_miss"]
-
-#: What a recording raises that is sealed, and yet holds no request that can be compared: edited by hand, or
-#: imported.
-INCOMPARABLE = (CassetteError, NotJson, KeyError, TypeError, ValueError, AttributeError, AssertionError)
+__all__ = ["comparison_document", "find_miss"]
 
 
 def find_miss(asked: dict[str, Json], fingerprint: str, dialect: str, settings: Settings) -> CassetteMiss:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from ._call import Json
+from ._call import Json, LiveHead
 from ._canonical import NotJson, parse_json
 from ._decoding import BodyTooLarge, make_decoder
 from ._errors import CassetteError, CassetteStop, CassetteWriteError
@@ -52,22 +52,6 @@ _BODILESS = frozenset({204, 304})
 
 class UnprovedStreamWarning(UserWarning):
     """A stream of a known format could not be assembled, and is stored event by event."""
-
-
-class LiveHead(NamedTuple):
-    """What comes before the body of a real answer.
-
-    Args:
-        status: The status code.
-        headers: Raw name and value of every header.
-    """
-
-    status: int
-    headers: tuple[tuple[bytes, bytes], ...]
-
-    def header(self, name: bytes) -> str:
-        """Return a header, empty where it was not sent; the name in lower case."""
-        return ", ".join(value.decode("latin-1") for sent, value in self.headers if sent.lower() == name)
 
 
 class Fate(NamedTuple):

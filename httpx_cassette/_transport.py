@@ -19,14 +19,12 @@ import httpx
 from . import _ledger
 from ._answer import Forwarded, Replayed
 from ._bodies import RecordingStream, ReplayStream
-from ._call import Call
+from ._call import Call, LiveHead
 from ._errors import OptionError, WrongClientError
-from ._explain import Explanation, explain
 from ._flight import Owner
 from ._flow import Forward, Session, Stats, exchange, key_of, read
 from ._mode import Mode
 from ._settings import read_settings
-from ._sink import LiveHead
 from ._waiting import current_task, running_loop, wait, wait_async
 
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
     from ._cassette import Cassette
     from ._errors import CassetteMiss
+    from ._explain import Explanation
     from ._fingerprint import KeyPolicy
     from ._redact import Redaction
     from ._settings import Matcher, Source
@@ -167,6 +166,8 @@ class Serving:
         Args:
             request: A request of either library.
         """
+        from ._explain import explain  # Late: a program that only replays never asks.
+
         return explain(_call_of(request, _read_here(request)), self._session.settings)
 
     # -- sync --------------------------------------------------------------------------------------

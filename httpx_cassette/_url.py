@@ -32,9 +32,25 @@ class Target(NamedTuple):
     normal_without_host: str
 
 
-@lru_cache(maxsize=512)
+#: URLs that were taken apart: programs call few of them. Each entry holds its redaction, so that no other can
+#: take its identity; two that are equal may still have different keys.
+_TARGETS: dict[tuple[str, int], tuple[Redaction, Target]] = {}
+_MOST_TARGETS = 512
+
+
 def read_target(url: str, redaction: Redaction) -> Target:
-    """Take a URL apart once; programs call few of them."""
+    """Return where a URL leads, redacted and normal."""
+    known = _TARGETS.get((url, id(redaction)))
+    if known is not None:
+        return known[1]
+    if len(_TARGETS) >= _MOST_TARGETS:
+        _TARGETS.clear()
+    target = _take_apart(url, redaction)
+    _TARGETS[url, id(redaction)] = redaction, target
+    return target
+
+
+def _take_apart(url: str, redaction: Redaction) -> Target:
     stored = redaction.url(url)
     parts = urlsplit(stored)
     return Target(

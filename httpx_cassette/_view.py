@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ._canonical import NotJson, canonical_bytes
 from ._errors import CassetteChanged, CassetteError
 from ._index import Damage, Index, State
-from ._line import MAX_LINE, is_intact, parse_line
+from ._line import MAX_LINE, bare, has_seal, is_intact, parse_line
 from ._open_file import OpenFile
 
 __all__ = ["View"]
@@ -123,6 +123,12 @@ class View:
             )
         return line
 
+    def has_last_seal(self) -> bool:
+        """Tell whether the last line that was scanned ends in a seal, right or wrong; a torn one does not."""
+        start, length = self.index.last_line
+        ending = min(length, 64)
+        return has_seal(bare(self.file.read(ending, start + length - ending)))
+
     def is_good(self, entry: int, line: bytes | None = None) -> bool:
         """Tell whether a line is intact. Its seal is looked at once.
 
@@ -143,7 +149,14 @@ class View:
         """Check every line; return those that are damaged, and those that contradict another."""
         for entry in range(len(self.index.states)):
             self.is_good(entry)
-        return sorted([*self.index.damage, *self._conflicts()])
+        return sorted([*self.index.damage, *self._damaged_others(), *self._conflicts()])
+
+    def _damaged_others(self) -> Iterator[Damage]:
+        """Yield the lines of other key versions whose seal is wrong: the version may be what is damaged."""
+        for offset, length, number in self.index.others:
+            line = bare(self.file.read(length, offset))
+            if not is_intact(line):
+                yield Damage(number, _reason(line))
 
     def _conflicts(self) -> Iterator[Damage]:
         """Yield the lines whose answer differs from an earlier one of the same key, sample and gen."""

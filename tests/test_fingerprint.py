@@ -304,6 +304,7 @@ def test_an_echoed_string_stays() -> None:
     ("members", "folded"),
     [
         ({"tools": [{"function": {"name": "f", "strict": False}}]}, {"tools": [{"function": {"name": "f"}}]}),
+        ({"tools": [{"function": {"strict": None}}]}, {"tools": [{"function": {}}]}),
         ({"tools": [{"function": {"strict": True}}]}, {"tools": [{"function": {"strict": True}}]}),
         ({"tools": [{"function": {"strict": 0}}]}, {"tools": [{"function": {"strict": 0}}]}),
         ({"tools": [{"strict": False}]}, {"tools": [{"strict": False}]}),

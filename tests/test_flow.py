@@ -205,7 +205,7 @@ def test_what_fails_before_the_call_costs_nothing(tmp_path: Path, monkeypatch: p
     def fail(*arguments: object) -> None:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(_flow, "Tripwire", fail)
+    monkeypatch.setattr("httpx_cassette._tripwire.Tripwire", fail)
     with pytest.raises(RuntimeError):
         tell(exchange(asked(), where, ME))
     monkeypatch.undo()

@@ -110,8 +110,9 @@ def test_own_masks_apply_in_their_order() -> None:
 
 
 def test_a_mask_of_nothing_changes_nothing() -> None:
-    """An empty match is none."""
+    """An empty match is none, and no mask leaves every text alone."""
     assert "abc" == masker(empty="x*").text("abc")
+    assert "<> <date> 2026-03-02" == masker().text("<> <date> 2026-03-02")
 
 
 def test_digests_and_placeholders_of_the_redaction_are_atomic() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -172,6 +173,13 @@ def test_closed_members_are_not_entered() -> None:
 def test_any_document_has_places_or_none(document: Json) -> None:
     """What is no container has none."""
     assert [] == found(document, "b[0]", "b.c", "**.c", "[*].c")
+
+
+def test_paths_go_from_one_process_to_another() -> None:
+    """A copy finds the same places."""
+    copied: Paths = pickle.loads(pickle.dumps(Paths(["**.c"], closed=("a",))))
+
+    assert [None, 1, 2] == [container[step] for container, step in copied.places(DOCUMENT)]  # type: ignore[index]  # its own
 
 
 def test_no_paths_are_false() -> None:

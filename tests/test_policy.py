@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import UserDict
 from collections.abc import Callable
 from types import MappingProxyType
@@ -213,6 +214,15 @@ def test_a_mistake_is_met_where_it_is_made(arguments: dict[str, Any], message: s
         KeyPolicy(**arguments)
 
     assert message == str(caught.value)
+
+
+def test_a_policy_goes_from_one_process_to_another() -> None:
+    """A copy is equal, and ignores and masks the same."""
+    policy = KeyPolicy(ignore=["a"], masks={"x": "[0-9]"}, extra={"v": 1})
+    copied: KeyPolicy = pickle.loads(pickle.dumps(policy))
+
+    assert policy == copied
+    assert (("a",), policy.mask_patterns) == (copied.ignore_paths.texts, copied.mask_patterns)
 
 
 def test_extra_that_is_too_deep_is_refused() -> None:

@@ -694,7 +694,7 @@ async def test_a_story_that_fails_behind_the_call_closes_the_answer(
     def fail(*arguments: object) -> None:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr("httpx_cassette._flow.Sink", fail)
+    monkeypatch.setattr("httpx_cassette._sink.Sink", fail)
     body = Body(events("Hello"))
     upstream = router()
     upstream.post(URL).mock(return_value=sse(body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from httpx_cassette._redact import Redaction
-from httpx_cassette._url import normal_url, read_target
+from httpx_cassette._url import _MOST_TARGETS, _TARGETS, normal_url, read_target
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,27 @@ def test_a_credential_in_a_url_is_redacted() -> None:
     assert "open-sesame" not in "".join(target)
     assert "%3Credacted%3Aurl-userinfo%3A" in target.normal
     assert "open-sesame" in read_target(url, Redaction(strong=False)).normal
+
+
+def test_equal_redactions_with_different_keys_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a URL became under one HMAC key is not taken for another."""
+    found = []
+    for key in ("first key for tests", "second key for tests"):
+        monkeypatch.setenv("HTTPX_CASSETTE_HMAC_KEY", key)
+        found.append(read_target("https://h/?q=ann@example.com", Redaction(weak=["email"])).stored)
+
+    assert found[0] != found[1]
+    assert all("%3Credacted:email:" in url for url in found)
+
+
+def test_urls_that_were_seen_are_not_kept_without_end() -> None:
+    """A program that polls a new URL each time does not grow."""
+    redaction = Redaction()
+    for number in range(_MOST_TARGETS + 10):
+        read_target(f"https://h/{number}", redaction)
+
+    assert len(_TARGETS) <= _MOST_TARGETS
+    assert read_target("https://h/x", redaction) is read_target("https://h/x", redaction)
 
 
 def test_a_url_without_a_host_is_no_crash() -> None:

@@ -94,6 +94,10 @@ _EMPTY_BELOW = Paths(
         "messages[*].tool_calls",
         # openai's stream helper sets it or not, depending on what comes behind the call in the stream.
         "messages[*].tool_calls[*].function.parsed_arguments",
+        # Nullable in the same document.
+        "functions[*].strict",
+        "response_format.json_schema.strict",
+        "tools[*].function.strict",
     ]
 )
 

@@ -187,6 +187,8 @@ class Machine(RuleBasedStateMachine):
         if not self.path.exists():
             return
         size = max(0, self.path.stat().st_size - length)
+        if size and _ends_at_a_torn_line(self.path.read_bytes()[:size]):
+            size -= 1  # Cut just here, nothing tells the torn line before from one that was damaged.
         os.truncate(self.path, size)
         # A line that only lacks its newline is whole.
         self.lines = [line for line in self.lines if line.end - 1 <= size]
@@ -272,6 +274,10 @@ def _lines(path: Path) -> dict[str, tuple[int, int]]:
             text = members.get("text") or members["response"]["text"]
             found[text] = members.get("gen", 0), position
     return found
+
+
+def _ends_at_a_torn_line(data: bytes) -> bool:
+    return data.endswith(b"\n") and not data.endswith(b"}\n")
 
 
 def _ends_at_a_line(path: Path) -> bool:

@@ -118,7 +118,7 @@ def _fine(headers: dict[str, str] | None = None) -> httpx.Response:
 
 
 def _listen(path: Path, place: Place, account: Account, *, redact: bool) -> dict[str, str]:
-    """Record the call, replay it, and let another miss; return everything that was printed, logged and raised."""
+    """Record the call, replay it, let another miss; return everything that was printed, logged and raised."""
     printed, logged = io.StringIO(), io.StringIO()
     raised: list[str] = []
     log = logging.getLogger("httpx_cassette")
