@@ -139,6 +139,15 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def torture(session: nox.Session) -> None:
+    """Attack the store and print a row for each trial: ``nox -s torture [-- --short]``."""
+    if not hasattr(os, "fork"):
+        session.skip("the trials fork and kill, which this platform cannot")
+    install(session, "pytest")
+    session.run("python", "-m", "tests.torture", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Execute the code blocks of the README, those with an SDK too."""
     install(session, "docs")

@@ -424,10 +424,11 @@ def _repair(view: View, tail: int) -> bytes:
     index = view.index
     if index.has_whole_tail:
         return b"\n"
+    # A crash may tear the note of the line before, too: it is completed, or nothing would explain that line.
     start, length = index.last_line
     note = tear_note(start, length) + b"\n"
-    # A crash may tear the note of the line before, too: it is completed, or nothing would explain that line.
-    if tail < len(note) and note.startswith(view.file.read(tail, index.end)) and not view.has_last_seal():
+    is_begun = tail < len(note) and note.startswith(view.file.read(tail, index.end))
+    if length and is_begun and not view.has_last_seal():
         return note[tail:]
     return b"\n" + tear_note(index.end, tail) + b"\n"
 

@@ -104,6 +104,8 @@ class ExitGuard:
             self._say("httpx_cassette: the exit status is 2; reported while stderr was redirected:\n")
         for report in self.unseen.values():
             self._say(f"{report}\n")
+        if self.unseen:
+            self._say("  a miss that is meant is taken back by: with httpx_cassette.expected_miss():\n")
         self._say("", "stdout")
         self._say("", "stderr")
         self._end(self._status)

@@ -83,7 +83,9 @@ def _key(reading: Reading, dialect: Dialect, settings: Settings, prompt_files: P
 def _draft(reading: Reading, dialect: Dialect, settings: Settings) -> Draft:
     policy = settings.policy
     request, gates = stored_request(reading, settings.redaction, dialect.media, policy.key_headers)
-    return Draft(request, dialect, policy, reading.target.host, bool(gates & Gate.DOLLAR))
+    # A plain test first: a flag of the standard library costs more than most rules.
+    may_have_dollar = bool(gates) and bool(gates & Gate.DOLLAR)
+    return Draft(request, dialect, policy, reading.target.host, may_have_dollar)
 
 
 def _prompt_files(settings: Settings) -> PromptDigests:
@@ -383,7 +385,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
             flight.land()
             return
         warning = f"{fate.outcome} {asked.key.fingerprint}"
-        _unrecorded(asked, session, flight, fate.outcome, warning, f"was {fate.outcome}: {fate.detail}")
+        _unrecorded(asked, session, flight, fate.outcome, warning, f"{_verb(fate.outcome)}: {fate.detail}")
 
     return Order(
         key=asked.key.digest,
@@ -398,6 +400,10 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
         settle=settle,
         stop=lambda error: stop(settings, error, asked.key.fingerprint),
     )
+
+
+def _verb(outcome: str) -> str:
+    return outcome if outcome == "failed" else f"was {outcome}"
 
 
 def _append(new: NewRecording, settings: Settings) -> Appended:

@@ -8,6 +8,7 @@ Nothing here knows where the bytes come from or where the recording goes.
 from __future__ import annotations
 
 import base64
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,8 @@ from .dialects._script import Script, StreamTable, assemble, prove, verbatim
 
 __all__ = ["LiveStream", "find_framing", "stored_bytes"]
 
-_SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+# The first of these is llama.cpp's, and no SSE client's.
+_SSE_STARTS = (b"error:", b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: Dialect) -> str:
@@ -33,6 +35,12 @@ def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: D
         dialect: The wire format.
     """
     table = dialect.stream
+    # The mark of UTF-8 may stand before a body of any kind.
+    if len(start) < len(BOM_UTF8) and BOM_UTF8.startswith(start):
+        return "unsure"
+    start = start.removeprefix(BOM_UTF8).lstrip()
+    if not start:
+        return "unsure"
     if "event-stream" in content_type or (wants_stream and "ndjson" not in content_type):
         if start[:1] in (b"{", b"["):
             return "ndjson" if table is not None and table.framing == "ndjson" and start[:1] == b"{" else ""
@@ -78,8 +86,19 @@ class LiveStream:
 
     @property
     def ends_with_body(self) -> bool:
-        """Whether nothing but the end of the body ends streams of this format."""
-        return self._table is None
+        """Whether nothing but the end of the body ends this stream, which has not said that it is over."""
+        return self._table is None and not self.is_terminated
+
+    @property
+    def fault_of_its_end(self) -> str | None:
+        """What shows that a body is not the whole stream, once it was flushed; ``None`` if nothing does."""
+        if self.is_complete or self.is_terminated:
+            return None
+        if not self.ends_with_body:
+            return "the stream ended before its finish reason"
+        if self._parser.is_torn:
+            return "the stream ended in the middle of an event"
+        return None if self._events or self._parser.overflowed else "the stream ended before its first event"
 
     @property
     def is_complete(self) -> bool:

@@ -88,6 +88,7 @@ class MissFacts:
         ignore: Paths that the policy in force ignores.
         masks: The masks of the policy in force, as it was given them.
         key_version: The version of the key.
+        is_mode_given: Whether the mode was an argument, which the environment variable does not override.
         notes: More lines for the end of the report.
     """
 
@@ -104,6 +105,7 @@ class MissFacts:
     ignore: tuple[str, ...] = ()
     masks: Masks = ()
     key_version: int = 1
+    is_mode_given: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -232,7 +234,12 @@ def _shown_path(path: str) -> str:
 
 
 def _advice_lines(facts: MissFacts) -> list[str]:
-    lines = [f"  to record it: HTTPX_CASSETTE_MODE=record {command_line(facts.argv)}"]
+    how = f"HTTPX_CASSETTE_MODE=record {command_line(facts.argv)}"
+    if facts.is_mode_given:
+        how = (
+            "mode='record' in place of the mode='replay' that the code gives, or give none there and: " + how
+        )
+    lines = [f"  to record it: {how}"]
     found = facts.nearest
     if found is not None:
         documents = (found.candidate.document, facts.asked)
@@ -253,15 +260,13 @@ def _as_typed(words: list[str]) -> list[str]:
     """Return the words of a command as a person types them: ``pytest -x``, not the path of its script."""
     program = PurePath(words[0]) if words else PurePath()
     if re.fullmatch(r"python[0-9.]*w?(?:\.exe)?", program.name):
-        if words[1:3] == ["-m", "pytest"]:
-            return ["pytest", *words[3:]]
         is_installed = PurePath(words[1]).parent.name in {"bin", "Scripts"} if words[1:] else False
         return _as_typed(words[1:]) if is_installed else [program.name, *words[1:]]
     if not program.name or words[0] in {"-c", "-m"}:
         return []
     if program.name == "__main__.py":
         module = program.parent.name
-        return ["pytest", *words[1:]] if module == "pytest" else ["python", "-m", module, *words[1:]]
+        return ["python", "-m", module, *words[1:]]
     if program.suffix == ".py":
         return ["python", *words]
     return [program.name.removesuffix(".exe"), *words[1:]]

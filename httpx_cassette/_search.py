@@ -52,8 +52,9 @@ def find_miss(asked: dict[str, Json], fingerprint: str, dialect: str, settings: 
             nearest=found,
             argv=tuple(settings.redaction.text(word) for word in sys.orig_argv),
             ignore=tuple(settings.policy.ignore),
-            masks=tuple(settings.policy.mask_patterns),
+            masks=settings.policy.masks,
             key_version=KEY_VERSION,
+            is_mode_given=settings.is_mode_given,
             notes=notes,
         )
     )

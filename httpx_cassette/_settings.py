@@ -42,6 +42,7 @@ class Settings:
 
     shelf: Shelf
     mode: Mode
+    is_mode_given: bool
     require_system: bool | Literal["anywhere"] | Callable[[Call], bool]
     prompt_files: PromptFiles
     policy: KeyPolicy
@@ -102,6 +103,7 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
     return Settings(
         shelf=shelf,
         mode=mode,
+        is_mode_given=options["mode"] is not None,
         require_system=_read_require_system(options["require_system"]),
         prompt_files=PromptFiles(options["prompt_files"]),
         policy=_read_policy(options["key_policy"]),

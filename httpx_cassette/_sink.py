@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -45,6 +46,8 @@ _KEPT_HEADERS = frozenset(
         "x-goog-request-id",
     }
 )
+
+_TORN_ENCODING = "its content encoding ends in its middle"
 
 #: Answers that have no body, and that nobody reads therefore.
 _BODILESS = frozenset({204, 304})
@@ -176,16 +179,24 @@ class Sink:
         if self.is_settled:
             return None
         stream = self._stream
+        fault = None
         if stream is not None:
             stream.flush()
-            is_whole = stream.is_complete or stream.is_terminated or stream.ends_with_body
-            if not is_whole and stream.error is None:
-                self._settle("truncated", "the stream ended before its finish reason")
-                return None
-        elif not self._has_no_body() and self._received < (self._announced or 0):
-            self._settle("truncated", f"{self._received:,} of {self._announced:,} bytes came")
+            fault = stream.fault_of_its_end
+        if fault is None and (stream is None or stream.ends_with_body):
+            fault = self._fault_of_the_body()
+        if fault is not None and (stream is None or stream.error is None):
+            self._settle("truncated", fault)
             return None
         return self._commit()
+
+    def _fault_of_the_body(self) -> str | None:
+        """Return what shows that bytes are missing, where nothing in the body says that it is whole."""
+        if not self._has_no_body() and self._received < (self._announced or 0):
+            return f"{self._received:,} of {self._announced:,} bytes came"
+        if self._stream is not None and not self._decoder.is_finished:
+            return _TORN_ENCODING
+        return None
 
     def close(self) -> Append | None:
         """Take note that the caller wants no more; return what must be done before the connection closes."""
@@ -295,7 +306,10 @@ class Sink:
         )
         found = order.tripwire.find(new.body)
         if found is not None:
-            raise CassetteError(f"{found} would have been written to the cassette")
+            raise CassetteError(
+                f"{found} would have been written to the cassette; keep it out of the prompt and the answer, or "
+                "have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
+            )
         order.store(new)
         return Fate("recorded")
 
@@ -316,17 +330,18 @@ class Sink:
         # The formats that are known answer in JSON, whatever the header says.
         is_json = "json" in content_type or not content_type or order.dialect is not GENERIC
         if is_json or (order.wants_stream and "event-stream" in content_type):
+            unmarked = raw.removeprefix(BOM_UTF8)
             try:
-                document = parse_json(raw)
+                document = parse_json(unmarked)
             except NotJson:
-                if _is_open(raw):
+                if _is_open(unmarked):
                     return Fate("truncated", "the JSON document ends in its middle")
             else:
                 if self._is_success and order.dialect.is_failure(document):
                     return Fate("failed", "the answer is an error inside a success")
                 return {"json": order.redaction.json(document)}, order.dialect.finish(document)
         if self._received and not self._decoder.is_finished:
-            return Fate("truncated", "its content encoding ends in its middle")
+            return Fate("truncated", _TORN_ENCODING)
         try:
             text: Json = order.redaction.text(raw.decode("utf-8"))
         except UnicodeDecodeError:
@@ -352,7 +367,7 @@ class Sink:
         reason = error if isinstance(error, CassetteError) else f"storing it raised {type(error).__name__}"
         return CassetteWriteError(
             f"the answer was paid for and could not be stored: {reason}\n"
-            f"  the answer   {self._head.status}, {len(content):,} bytes, in the attributes of this error\n"
+            f"  the answer   {self._head.status}, {len(content):,} bytes: status, headers and content of this error\n"
             f"  fingerprint  {self._order.key.hex()}",
             {
                 "fingerprint": self._order.key.hex(),

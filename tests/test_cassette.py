@@ -170,6 +170,11 @@ ROWS: dict[str, Row] = {
     ),
     "newer-format": Row(lines(A, b'{"v":2,"key":"?"}', B), both=NEWER),
     "other-key-version": Row(lines(A, line("b", key_version=2)), b="miss"),
+    "other-key-version-by-damage": Row(
+        lines(A, B.replace(b'"kv":1', b'"kv":3')),
+        b="miss",
+        strict=strict(2, "edited by hand, or damaged"),
+    ),
     "unknown-kind": Row(lines(A, b'{"v":1,"note":"of a later release"}', B)),
     "unknown-members": Row(lines(A, seal(B.rpartition(b',"sum"')[0] + b',"more":[1]'))),
     "another-order": Row(
@@ -442,6 +447,29 @@ def test_an_append_is_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder().append(exchange("c"))
 
     assert [b"\n" + tear_note(len(A) + 1, 50) + b"\n" + C + b"\n"] == written
+
+
+NOTE = tear_note(len(A) + 1, 150)
+
+
+@pytest.mark.parametrize("length", [1, 8, 20, len(NOTE) - 1, len(NOTE)])
+def test_a_tear_note_that_was_torn_itself_is_completed(length: int) -> None:
+    """A crash while a torn line is healed leaves nothing that no note explains, and blocks no key."""
+    PATH.write_bytes(lines(A, B[:150]) + NOTE[:length])
+
+    assert recorder().append(exchange("b")).is_new
+
+    assert [A, B[:150], NOTE, B, b""] == content()
+    assert ([], 1) == (Cassette(PATH).check(), Cassette(PATH).torn)
+
+
+def test_what_begins_like_a_tear_note_behind_an_intact_line_is_torn() -> None:
+    """The note is completed only where the line before it was torn."""
+    PATH.write_bytes(lines(A) + tear_note(0, len(A))[:12])
+
+    recorder().append(exchange("b"))
+
+    assert [A, tear_note(0, len(A))[:12], tear_note(len(A) + 1, 12), B, b""] == content()
 
 
 def test_durability_includes_the_names(monkeypatch: pytest.MonkeyPatch) -> None:

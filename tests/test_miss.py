@@ -67,7 +67,17 @@ no recording for POST {URL} in {PATH}
   model        gpt-4o-mini
   fingerprint  {KEY} (key version 1, dialect openai-chat)
 """
-TAIL = "  to record it: HTTPX_CASSETTE_MODE=record pytest tests/test_triage.py -k 'a or b'"
+TAIL = "  to record it: HTTPX_CASSETTE_MODE=record python -m pytest tests/test_triage.py -k 'a or b'"
+
+
+def test_a_mode_given_in_the_code_is_named() -> None:
+    """The variable does not override an argument, so the advice is to change the argument."""
+    facts = replace(facts_of(key_document("You are kind.", "Hi")), is_mode_given=True)
+
+    assert (
+        "  to record it: mode='record' in place of the mode='replay' that the code gives, or give none there and: "
+        "HTTPX_CASSETTE_MODE=record python -m pytest tests/test_triage.py -k 'a or b'"
+    ) == compose(facts).splitlines()[-1]
 
 
 def test_one_text_was_changed() -> None:
@@ -369,10 +379,11 @@ def test_the_error_without_a_recording() -> None:
         (("-m", "x"), "<this command>"),
         (("app.py", "--name", "a b"), "python app.py --name 'a b'"),
         (("/v/bin/pytest", "-x"), "pytest -x"),
-        (("/v/lib/site-packages/pytest/__main__.py", "-x"), "pytest -x"),
+        (("/v/lib/site-packages/pytest/__main__.py", "-x"), "python -m pytest -x"),
         (("/src/app/__main__.py", "-x"), "python -m app -x"),
         (("/v/Scripts/pytest.exe", "-x"), "pytest -x"),
-        (("/v/bin/python3.12", "-m", "pytest", "-x"), "pytest -x"),
+        # Not shortened: only so does the working folder stand in front of the import path.
+        (("/v/bin/python3.12", "-m", "pytest", "-x"), "python3.12 -m pytest -x"),
         (("/v/bin/python", "/v/bin/pytest", "-x"), "pytest -x"),
         (("/v/bin/python", "/v/bin/serve", "-x"), "serve -x"),
         (("/v/bin/python", "-m", "app", "$HOME"), "python -m app '$HOME'"),

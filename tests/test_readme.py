@@ -82,6 +82,12 @@ def run(block: Block, folder: Path, url: str) -> Outcome | None:
         return None
     if block.note.startswith("file: "):
         (folder / block.note.removeprefix("file: ")).write_text(text, encoding="utf-8")
+        if block.language == "toml":
+            return shell(
+                "python -c 'import httpx_cassette; httpx_cassette.CassetteTransport([\"a.jsonl\"])'",
+                folder,
+                url,
+            )
         return Outcome(0, "")
     if block.language == "python":
         (folder / "block.py").write_text(text, encoding="utf-8")

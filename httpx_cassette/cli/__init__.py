@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -31,4 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     from .demo import run_demo
 
-    return run_demo(options.keep)
+    try:
+        return run_demo(options.keep)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough (``| head``); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1

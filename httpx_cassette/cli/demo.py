@@ -157,8 +157,9 @@ def _replay(url: str, cassette: Path) -> int:
 
 def _edit_the_prompt(url: str, folder: Path) -> int:
     _title(4, "Change something that the model would see: 'patient' becomes 'terse' in the system prompt.")
-    edited = SYSTEM.replace("patient", "terse")
-    (folder / "app.py").write_text(PROGRAM.format(url=url, system=edited, question=QUESTIONS[0]), "utf-8")
+    program = folder / "app.py"
+    as_recorded = PROGRAM.format(url=url, system=SYSTEM, question=QUESTIONS[0])
+    program.write_text(as_recorded.replace("patient", "terse"), "utf-8")
     # Without this demo's ledger: the status to be seen is the program's own, not ours.
     environment = {name: value for name, value in os.environ.items() if name != LEDGER_VARIABLE}
     done = subprocess.run(
@@ -170,7 +171,8 @@ def _edit_the_prompt(url: str, folder: Path) -> int:
         check=False,
         timeout=60,
     )
-    print("   $ python app.py")
+    print(f"   $ {Path(sys.executable).name} app.py")
+    program.write_text(as_recorded, "utf-8")
     for line in done.stderr.partition("\nTraceback")[0].splitlines():
         print(f"   | {line}")
     print(f"   exit status {done.returncode}: no retry, no except Exception, no fallback hides it.\n")
@@ -183,4 +185,4 @@ def _say_what_next(keep: str | None) -> None:
     print("   HTTPX_CASSETTE_MODE=record python your_app.py     pay once")
     print("   python your_app.py                                replay for ever")
     if keep is not None:
-        print(f"The program and its cassette are in {keep}.")
+        print(f"In {keep}: app.py as it was recorded (python app.py replays, offline) and its cassette.")

@@ -66,6 +66,7 @@ class EventParser(Protocol):
 
     is_text: bool
     overflowed: bool
+    is_torn: bool
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that this chunk completes."""
@@ -81,11 +82,13 @@ class SseParser:
         is_text: False once the body proved not to be UTF-8, or too long for one event: what was
             returned is then not the whole truth, and the bytes themselves should be kept.
         overflowed: An event passed the limit of 64 MiB; the rest of the body was not read.
+        is_torn: The body ended in the middle of an event; known once it was flushed.
     """
 
     def __init__(self) -> None:
         self.is_text = True
         self.overflowed = False
+        self.is_torn = False
         self._tail = bytearray()  # the unfinished line
         self._held = 0  # bytes of the finished lines of the unfinished event
         self._at_start = True
@@ -121,7 +124,10 @@ class SseParser:
         self._tail = bytearray()
         events = self._read_lines(lines)
         is_owed = self._data == [DONE.encode()] or any(name == "error" for name, _ in self._extra)
-        return events + (self._dispatch() if is_owed else [])
+        if is_owed:
+            events += self._dispatch()
+        self.is_torn = bool(self._data or self._extra or self._name or self._id)
+        return events
 
     def _check_size(self, events: list[Event]) -> list[Event]:
         if self._held + len(self._tail) > LIMIT:
@@ -182,11 +188,13 @@ class NdjsonParser:
     Attributes:
         is_text: As for :class:`SseParser`.
         overflowed: As for :class:`SseParser`.
+        is_torn: The last line has no end and is no JSON; known once the body was flushed.
     """
 
     def __init__(self) -> None:
         self.is_text = True
         self.overflowed = False
+        self.is_torn = False
         self._tail = bytearray()
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -208,7 +216,13 @@ class NdjsonParser:
         """Return what the end of the body completes: the last line needs no line end."""
         line = bytes(self._tail)
         self._tail = bytearray()
-        return self._read_lines([line])
+        events = self._read_lines([line])
+        for event in events:
+            try:
+                load_event_json(event.data)
+            except ValueError:
+                self.is_torn = True
+        return events
 
     def _read_lines(self, lines: Iterable[bytes]) -> list[Event]:
         stripped = (line.strip(b" \t\r") for line in lines)

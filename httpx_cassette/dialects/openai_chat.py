@@ -180,7 +180,18 @@ def _finish(answer: Json) -> Json:
 
 def _is_failure(answer: Json) -> bool:
     """An error with the status 200, as gateways send it."""
-    return isinstance(answer, dict) and bool(answer.get("error")) and not answer.get("choices")
+    if not isinstance(answer, dict):
+        return False
+    return (bool(answer.get("error")) and not answer.get("choices")) or _find_choice_error(answer) is not None
+
+
+def _find_choice_error(answer: dict[str, Json]) -> Json:
+    """Return the error of a choice that failed half-way; OpenRouter has them (openrouter.ai/docs, Errors)."""
+    choices = answer.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and isinstance(choice.get("error"), dict):
+            return choice["error"]
+    return None
 
 
 # -- its stream -----------------------------------------------------------------------------------------
@@ -216,17 +227,18 @@ class ChatProgress:
             if isinstance(choice, dict):
                 index = choice.get("index")
                 index = index if isinstance(index, int) else position
-                finish = choice.get("finish_reason")
+                # Some servers send an empty one with every event, which finishes nothing.
+                finish = choice.get("finish_reason") or None
                 if finish is not None or index not in self._finishes:
                     self._finishes[index] = finish
 
 
 def _find_error(event: Event, value: Json) -> str | None:
-    """Return what an error event says: servers report a failure inside a 200 in three ways."""
+    """Return what an error event says: servers report a failure inside a 200 in four ways."""
     for name, text in event.extra:
         if name == "error":  # a field that no SSE client reads (llama.cpp)
             return text
-    error = value.get("error") if isinstance(value, dict) else None
+    error = value.get("error") or _find_choice_error(value) if isinstance(value, dict) else None
     if event.event == "error" and not error:
         return event.data
     if isinstance(error, dict):

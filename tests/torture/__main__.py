@@ -21,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from httpx_cassette import CassetteStop
+
 from . import (
     checkout,
     crowd,
@@ -114,7 +116,7 @@ def _run(name: str, trial: Trial, options: argparse.Namespace) -> Row:
             trial.run(setting, account)
     except Skipped as reason:
         verdict, notes = "skipped", [str(reason)]
-    except Exception:
+    except (Exception, CassetteStop):
         account.fault(traceback.format_exc())
     finally:
         shutil.rmtree(folder, ignore_errors=True)

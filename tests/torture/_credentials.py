@@ -1,4 +1,4 @@
-"""Credentials of every shape that is known, all made up; ways to write one, and to find what is left of it."""
+"""Credentials of every shape that is known, all made up; ways to write one, and to find it again."""
 
 from __future__ import annotations
 
