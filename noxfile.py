@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 # Sessions run on the interpreter that nox runs on: a machine needs nothing but Python and pip.
 # (A matrix over the Pythons of the classifiers is a session of its own, and skips those that are not there.)
@@ -145,6 +146,18 @@ def torture(session: nox.Session) -> None:
         session.skip("the trials fork and kill, which this platform cannot")
     install(session, "pytest")
     session.run("python", "-m", "tests.torture", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Look for bad inputs by coverage: ``nox -s fuzz [-- --seconds 120 --target streams]``."""
+    session.install("-e", ".")
+    try:
+        # To build it takes a compiler with libFuzzer, which hardly any machine has.
+        session.install("--only-binary=atheris", *nox.project.dependency_groups(PROJECT, "fuzz"), silent=True)
+    except CommandFailed:
+        session.skip("there is no wheel of atheris for this Python and this platform")
+    session.run("python", "-m", "tests.fuzz", *session.posargs)
 
 
 @nox.session

@@ -297,19 +297,20 @@ class Cassette:
 
     def _open_writer(self) -> OpenFile:
         """Return the file to append to; a forked process opens its own, with a lock of its own."""
-        if self._writer is None or self._writer.pid != os.getpid():
+        writer = self._writer
+        if writer is None or writer.is_closed or writer.pid != os.getpid():
             self.check_writable()
             try:
-                self._writer = open_file(self._real, self.path, appends=True)
+                writer = self._writer = open_file(self._real, self.path, appends=True)
             except CassetteError as error:
                 raise CassetteReadOnly(
                     f"{error.message}, so nothing can be recorded", self.path
                 ) from error.__cause__
-            if self._writer is None:
+            if writer is None:
                 raise CassetteReadOnly(
                     "the folder of the cassette is gone, so nothing can be recorded", self.path
                 )
-        return self._writer
+        return writer
 
     def _append_locked(
         self, writer: OpenFile, new: NewRecording, supersede: bool, gen_floor: int

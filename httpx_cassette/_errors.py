@@ -3,7 +3,7 @@
 Misuse and file faults met outside a call are ordinary exceptions:
 
 - CassetteError(Exception)
-    - OptionError           an option, mode or argument that cannot be meant   (also a ValueError)
+    - OptionError           an option, mode or argument that is not understood   (also a ValueError)
     - WrongClientError      a transport given to a client of the other library (also a TypeError)
     - CassetteDamaged       a file, or a line of it, that cannot be trusted
     - CassetteChanged       the file was replaced under a reader and the old one is gone
@@ -69,7 +69,7 @@ class CassetteError(Exception):
 
 
 class OptionError(CassetteError, ValueError):
-    """An option, a mode or an argument that cannot be meant."""
+    """An option, a mode or an argument that is not understood."""
 
 
 class WrongClientError(CassetteError, TypeError):

@@ -112,14 +112,18 @@ def apply_strip(draft: Draft) -> None:
         strip_places(place for place in draft.dialect.text.places(body) if id(place[0]) not in kept)
 
 
+def _is_prefill(turn: Json, dialect: Dialect) -> bool:
+    role = turn.get("role") if isinstance(turn, dict) else None
+    return isinstance(role, str) and role in dialect.prefill_roles
+
+
 def _containers_of_prefill(body: Json, dialect: Dialect) -> set[int]:
     """Return the identities of a last turn that the model goes on writing, and of all containers in it."""
-    turns = body.get(dialect.turns) if dialect.turns is not None and isinstance(body, dict) else None
-    last = turns[-1] if isinstance(turns, list) and turns else None
-    role = last.get("role") if isinstance(last, dict) else None
-    if not isinstance(role, str) or role not in dialect.prefill_roles:
+    if not isinstance(body, dict):
         return set()
-    found: list[Json] = [last]
+    listed = [body[name] for name in dialect.turns if name in body]
+    last_turns = [turns[-1] for turns in listed if isinstance(turns, list) and turns]
+    found: list[Json] = [last for last in last_turns if _is_prefill(last, dialect)]
     for container in found:  # It grows while it is walked.
         if isinstance(container, (dict, list)):
             found += container.values() if isinstance(container, dict) else container

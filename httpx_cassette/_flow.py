@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ._answer import Forwarded, Replayed, Served, replay
 from ._call import Call, Json, LiveHead
 from ._cassette import Appended
-from ._errors import CassetteError, CassetteStop, CassetteUnusable, SystemPromptMissing
+from ._errors import CassetteError, CassetteMiss, CassetteStop, CassetteUnusable, SystemPromptMissing
 from ._fingerprint import Draft, Key, hash_document, key_document
 from ._flight import Flight, Owner, join
 from ._mode import Mode
@@ -271,12 +271,35 @@ def _miss(asked: _Asked, session: Session) -> CassetteStop:
     """Return the miss, with the nearest recording and what to do."""
     settings = session.settings
     session.count("missed")
-    reading, dialect = read(asked.call, settings)
-    document = key_document(_draft(reading, dialect, settings), asked.prompt_files)
-    from ._search import find_miss  # Late: what a miss needs is a fifth of the package.
+    try:
+        from ._search import find_miss  # Late: what a miss needs is a fifth of the package.
 
-    miss = find_miss(document, asked.key.fingerprint, dialect.name, settings)
+        reading, dialect = read(asked.call, settings)
+        document = key_document(_draft(reading, dialect, settings), asked.prompt_files)
+        miss = find_miss(document, asked.call, asked.key.fingerprint, dialect.name, settings)
+    except Exception as error:  # A miss is a miss: an ordinary exception would be retried or swallowed.
+        miss = _plain_miss(asked, settings, error)
     return stop(settings, miss, asked.key.fingerprint)
+
+
+def _plain_miss(asked: _Asked, settings: Settings, error: Exception) -> CassetteMiss:
+    """Return a miss without its report, for the day when making the report fails."""
+    paths = tuple(cassette.path for cassette in settings.shelf.cassettes)
+    return CassetteMiss(
+        f"no recording for {asked.name} in {' and '.join(paths)}\n"
+        f"  fingerprint  {asked.key.fingerprint}\n"
+        f"  the report could not be made: {type(error).__name__}; please report it",
+        {
+            "fingerprint": asked.key.fingerprint,
+            "cassettes": paths,
+            "method": asked.call.method,
+            "url": asked.target.stored,
+            "dialect": asked.dialect.name,
+            "model": None,
+            "changed": (),
+            "nearest": None,
+        },
+    )
 
 
 # -- recording -----------------------------------------------------------------------------------------

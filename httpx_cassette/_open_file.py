@@ -100,6 +100,10 @@ class OpenFile:
         if not stat.S_ISREG(self.status().st_mode):
             raise CassetteError("the path is no regular file; name one, such as chat.jsonl", path)
 
+    @property
+    def is_closed(self) -> bool:
+        return self.number == -1
+
     def close(self) -> None:
         """Close the descriptor, whoever still holds this object. Closing twice does nothing."""
         number, self.number = self.number, -1
@@ -144,7 +148,10 @@ class OpenFile:
         try:
             yield
         finally:
-            _unlock(self.number)
+            try:
+                _unlock(self.number)
+            except OSError:
+                self.close()  # Which gives the lock back, too: others must not wait for ever.
 
     def append(self, data: bytes, *, fsync: bool) -> None:
         """Append with one write, or leave the file as it was. The caller holds the lock.

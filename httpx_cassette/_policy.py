@@ -37,7 +37,7 @@ class KeyPolicy:
         strip: ``False`` keeps trailing blanks in conversational text.
 
     Raises:
-        OptionError: An argument cannot be meant; the message says what it takes.
+        OptionError: An argument is not understood; the message says what it takes.
     """
 
     ignore: Sequence[str] = ()

@@ -76,7 +76,7 @@ def _pairs(files: object) -> Iterator[tuple[str, Path]]:
             yield _name_from_project(path), _absolute(path)
     else:
         raise OptionError(
-            f"prompt_files={files!r} cannot be meant; it takes paths, or a mapping of names to paths"
+            f"prompt_files={files!r} is not understood; it takes paths, or a mapping of names to paths"
         )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import orjson
@@ -75,13 +74,21 @@ class NewRecording:
     request: dict[str, Json]
     policy: dict[str, Json] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def body(self) -> bytes:
-        """The members that do not depend on the generation, as JSON without its braces.
+        """The members that do not depend on the generation, as JSON without its braces; rendered once.
 
         Raises:
             CassetteError: They cannot be written, or could not be read back.
         """
+        # No ``cached_property``: before Python 3.12 all of a class share one lock, and a fork that finds it
+        # taken leaves a child that waits for ever.
+        body: bytes | None = self.__dict__.get("_body")
+        if body is None:
+            body = self.__dict__["_body"] = dump_members(self._members())
+        return body
+
+    def _members(self) -> dict[str, Json]:
         members: dict[str, Json] = {
             "at": self.at,
             "dialect": self.dialect,
@@ -92,7 +99,7 @@ class NewRecording:
         }
         if self.policy:
             members["policy"] = self.policy
-        return dump_members(members)
+        return members
 
     def line(self, gen: int, key_version: int) -> bytes:
         """Return the whole line without its newline.

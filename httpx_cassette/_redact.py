@@ -233,7 +233,7 @@ class Redaction:
     ``HTTPX_CASSETTE_HMAC_KEY``, the same one wherever the cassette is used.  It is read once, here.
 
     Raises:
-        OptionError: An argument cannot be meant, or the key is missing.
+        OptionError: An argument is not understood, or the key is missing.
     """
 
     strong: bool = True
@@ -272,7 +272,7 @@ class Redaction:
                 or a mapping of its arguments, such as ``as_json`` returns.
 
         Raises:
-            OptionError: The option cannot be meant; the message names the nearest argument.
+            OptionError: The option is not understood; the message names the nearest argument.
         """
         if isinstance(option, cls):
             return option

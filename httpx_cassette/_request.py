@@ -19,7 +19,8 @@ from ._call import Call, Json
 from ._canonical import DIGEST_ABOVE, NotJson, digest_of, escape_names, is_digest, parse_json
 from ._multipart import split_parts
 from ._paths import Paths
-from ._redact import Gate, Redaction, is_secret_query_name, scan
+from ._redact import Gate, Redaction, scan
+from ._secret_rules import is_secret_form_name
 from ._url import Target, normal_url, read_target
 
 __all__ = [
@@ -211,7 +212,7 @@ def _stored_body(reading: Reading, redaction: Redaction) -> Json:
         return [
             [redaction.text(name), redaction.text(value)]
             for name, value in reading.body
-            if not is_secret_query_name(name)
+            if not is_secret_form_name(name)
         ]
     if reading.kind == "parts":
         return [_stored_part(part, redaction) for part in reading.body]

@@ -6,8 +6,9 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from ._call import Json
+from ._call import Call, Json
 from ._canonical import mask_text
 from ._cassette import Cassette
 from ._errors import CassetteError, CassetteMiss
@@ -17,16 +18,20 @@ from ._nearest import Candidate, nearest
 from ._recording import INCOMPARABLE, Recording
 from ._request import read_target
 from ._settings import Settings
+from ._tripwire import Tripwire
 from .dialects import by_name
 
 __all__ = ["comparison_document", "find_miss"]
 
 
-def find_miss(asked: dict[str, Json], fingerprint: str, dialect: str, settings: Settings) -> CassetteMiss:
+def find_miss(
+    asked: dict[str, Json], call: Call, fingerprint: str, dialect: str, settings: Settings
+) -> CassetteMiss:
     """Return the error of a miss. A recording that cannot be compared changes nothing about it.
 
     Args:
         asked: The key document of the call before long strings became digests.
+        call: The call as it was sent, for the credentials that a report must not show.
         fingerprint: Its key, 64 hex digits.
         dialect: The wire format that was recognised.
         settings: The options of the transport.
@@ -37,27 +42,32 @@ def find_miss(asked: dict[str, Json], fingerprint: str, dialect: str, settings: 
         found = nearest(asked, candidates)
     except Exception as error:  # A miss is a miss: an ordinary exception would be retried or swallowed.
         found, notes = None, (f"the nearest recording was not found: {type(error).__name__}",)
-    return miss(
-        MissFacts(
-            method=str(asked["method"]),
-            url=str(asked["url"]),
-            dialect=dialect,
-            model=_model(asked),
-            fingerprint=fingerprint,
-            cassettes=tuple(
-                _facts(cassette, candidates.under_other_policy) for cassette in settings.shelf.cassettes
-            ),
-            asked=asked,
-            mask=mask_text,
-            nearest=found,
-            argv=tuple(settings.redaction.text(word) for word in sys.orig_argv),
-            ignore=tuple(settings.policy.ignore),
-            masks=settings.policy.masks,
-            key_version=KEY_VERSION,
-            is_mode_given=settings.is_mode_given,
-            notes=notes,
-        )
+    facts = MissFacts(
+        method=str(asked["method"]),
+        url=str(asked["url"]),
+        dialect=dialect,
+        model=_model(asked),
+        fingerprint=fingerprint,
+        cassettes=tuple(
+            _facts(cassette, candidates.under_other_policy) for cassette in settings.shelf.cassettes
+        ),
+        asked=asked,
+        mask=mask_text,
+        nearest=found,
+        argv=tuple(settings.redaction.text(word) for word in sys.orig_argv),
+        ignore=tuple(settings.policy.ignore),
+        masks=settings.policy.masks,
+        key_version=KEY_VERSION,
+        is_mode_given=settings.is_mode_given,
+        notes=notes,
     )
+    made = miss(facts)
+    # Of no known shape, and yet a credential: the call's own, or one of the environment.
+    shown = Tripwire(call, os.environ).find(made.message.encode("utf-8", "surrogatepass"))
+    if shown is None:
+        return made
+    note = f"the difference and the command are not shown, because {shown} stands in them"
+    return miss(replace(facts, nearest=None, argv=(), model=None, notes=(*notes, note)))
 
 
 def _model(document: dict[str, Json]) -> str | None:

@@ -29,7 +29,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-__all__ = ["WEAK_RULES", "Rule", "WeakRule", "is_secret_query_name", "key_material", "strong_rules"]
+__all__ = [
+    "WEAK_RULES",
+    "Rule",
+    "WeakRule",
+    "is_secret_form_name",
+    "is_secret_query_name",
+    "key_material",
+    "strong_rules",
+]
 
 #: Gets what a pattern found and returns the part of its head that is the secret, or ``None``.
 Accept = Callable[[str], "str | None"]
@@ -175,17 +183,15 @@ _PEM_END = r"-----END[A-Z0-9 ]{0,40}-----\Z"
 _PEM_HEAD = r"-----BEGIN[A-Z0-9 ]{0,40}-----"
 _PEM_GAP = r"\s+|\\+[nrt]"
 _PEM_LINE = r"(?:\s|\\[nrt]|\\(?!/))*(?:[A-Za-z0-9+/=]|\\/){32,}"
-_BASE64_ONLY = r"[A-Za-z0-9+/=]+"
 
 
 def key_material(block: str) -> str:
-    """Return the base64 of a private key block and nothing else.
+    """Return a private key block without its line breaks, for its digest.
 
     The same key with CRLF, LF, spaces or escaped line breaks, or within JSON that escapes its slashes,
-    gives the same text.
+    gives the same text. Nothing else is dropped: blocks that differ are different calls.
     """
-    body = re.sub(_PEM_END, "", re.sub(_PEM_HEAD, "", block, count=1)).replace("\\/", "/")
-    return "".join(piece for piece in re.split(_PEM_GAP, body) if re.fullmatch(_BASE64_ONLY, piece))
+    return re.sub(_PEM_GAP, "", block.replace("\\/", "/"))
 
 
 def _if_private_key(value: str) -> str | None:
@@ -468,6 +474,28 @@ _SECRET_QUERY_NAMES = frozenset(
         "x-goog-signature",
     }
 )
+
+
+#: Form fields that hold a credential whatever the API. The shorter names of a query (``code``, ``key``,
+#: ``token``) are ordinary fields in a form: dropped, two different calls would share a key.
+_SECRET_FORM_NAMES = frozenset(
+    {
+        "access_token",
+        "api_key",
+        "apikey",
+        "client_assertion",
+        "client_secret",
+        "password",
+        "private_key",
+        "refresh_token",
+        "secret_key",
+    }
+)
+
+
+def is_secret_form_name(name: str) -> bool:
+    """Tell whether a form field of this name holds a credential, and nothing that tells calls apart."""
+    return name.lower() in _SECRET_FORM_NAMES
 
 
 def is_secret_query_name(name: str) -> bool:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import heapq
 import logging
+import os
 import threading
+import weakref
 from dataclasses import dataclass, field
 
 from . import _ledger
@@ -65,6 +67,9 @@ class Session:
         self._told: object = None
         self._warned: set[str] = set()
         self._looked_at: set[object] = set()
+        #: Held while a transport builds its own connections.
+        self.opening = threading.Lock()
+        _SESSIONS.add(self)
 
     def next_position(self, key: bytes) -> int:
         """Count the calls of one key: which of several answers comes next."""
@@ -144,11 +149,28 @@ class Session:
         log.warning(message)
 
 
+_SESSIONS: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Give a forked child locks of its own: another thread may have held them at the fork."""
+    for session in _SESSIONS:
+        session.lock, session.opening = threading.RLock(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def stop(settings: Settings, error: CassetteStop, key: str) -> CassetteStop:
     """Enter an error in the ledger, so that no ``except`` can hide it; return it to be raised."""
     on_miss = settings.on_miss
     # Before anything that could raise itself.
     _ledger.enter(error, key=key, hooks=on_miss is not None)
     if callable(on_miss) and isinstance(error, CassetteMiss):
-        on_miss(error)
+        try:
+            on_miss(error)
+        except Exception as failure:
+            # Ordinary, and so it would be retried or swallowed in the place of the miss.
+            error.__cause__ = failure
     return error

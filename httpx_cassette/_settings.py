@@ -88,8 +88,8 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
         given: Options by name, without those left at their default.
 
     Raises:
-        OptionError: An option does not exist or cannot be meant.
-        CassetteError: The cassette cannot be meant.
+        OptionError: An option does not exist or is not understood.
+        CassetteError: The cassette is not understood.
         CassetteReadOnly: Recording was asked for, and nothing can be written.
     """
     _refuse_unknown(given, "CassetteTransport has no option")
@@ -133,7 +133,7 @@ def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:
         sources = list(cassette)
     else:
         raise OptionError(
-            f"cassette={cassette!r} cannot be meant; it takes a path, a Cassette, or a list of them"
+            f"cassette={cassette!r} is not understood; it takes a path, a Cassette, or a list of them"
         )
     if not sources:
         raise OptionError("an empty list names no cassette; give at least one path")
@@ -147,7 +147,7 @@ def _read_require_system(value: Any) -> Any:
     if isinstance(value, bool) or value == "anywhere" or callable(value):
         return value
     raise OptionError(
-        f"require_system={value!r} cannot be meant; "
+        f"require_system={value!r} is not understood; "
         "it takes True, False, 'anywhere' or a callable on the call"
     )
 
@@ -161,19 +161,19 @@ def _read_policy(value: Any) -> KeyPolicy:
             if name not in known:
                 raise OptionError(f"KeyPolicy has no option {name!r}{nearest_name(name, known)}")
         return KeyPolicy(**value)
-    raise OptionError(f"key_policy={value!r} cannot be meant; give it a KeyPolicy")
+    raise OptionError(f"key_policy={value!r} is not understood; give it a KeyPolicy")
 
 
 def _read_flag(value: Any, name: str) -> bool:
     # A text such as "false" would be true.
     if not isinstance(value, bool):
-        raise OptionError(f"{name}={value!r} cannot be meant; it takes True or False")
+        raise OptionError(f"{name}={value!r} is not understood; it takes True or False")
     return value
 
 
 def _read_count(value: Any, name: str) -> int:
     if type(value) is not int or value < 1:
-        raise OptionError(f"{name}={value!r} cannot be meant; it takes a whole number from 1")
+        raise OptionError(f"{name}={value!r} is not understood; it takes a whole number from 1")
     return value
 
 
@@ -187,17 +187,17 @@ def _read_max_calls(value: Any) -> int | None:
         if not text:
             return None
         if not text.isdecimal():
-            raise OptionError(f"{MAX_CALLS_VARIABLE}={text!r} cannot be meant; it takes a whole number")
+            raise OptionError(f"{MAX_CALLS_VARIABLE}={text!r} is not understood; it takes a whole number")
         return int(text)
     if type(value) is not int or value < 0:
-        raise OptionError(f"max_calls={value!r} cannot be meant; it takes a whole number, 0 for none at all")
+        raise OptionError(f"max_calls={value!r} is not understood; it takes a whole number, 0 for none at all")
     return value
 
 
 def _read_on_miss(value: Any) -> Any:
     if value is None or value == "exit" or callable(value):
         return value
-    raise OptionError(f"on_miss={value!r} cannot be meant; it takes a callable on the CassetteMiss, or None")
+    raise OptionError(f"on_miss={value!r} is not understood; it takes a callable on the CassetteMiss, or None")
 
 
 _STATUS_CLASS = re.compile(r"[1-5]xx")

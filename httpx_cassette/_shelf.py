@@ -97,9 +97,8 @@ class Shelf:
 def _damaged(spot: Spot) -> CassetteDamaged:
     path, number = spot.cassette.path, spot.line
     reason = next((found.reason for found in spot.view.index.damage if found.number == number), "damaged")
-    reseal = f"if you edited it on purpose: httpx-cassette reseal {path}:{number}; else "
     return CassetteDamaged(
-        f"the recording is {reason}; {reseal if 'edited' in reason else ''}"
+        f"the recording is {reason}; "
         "restore the file, or record the call again with HTTPX_CASSETTE_MODE=rerecord",
         path,
         number,

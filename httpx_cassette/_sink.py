@@ -13,6 +13,7 @@ Nothing here reads from a network or writes a file.
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from codecs import BOM_UTF8
@@ -126,7 +127,7 @@ class Sink:
         self._started = started
         self._decoder = make_decoder(head.header(b"content-encoding"))
         length = head.header(b"content-length")
-        self._announced = int(length) if length.isascii() and length.isdigit() else None
+        self._announced = int(length) if length.isascii() and length.isdigit() and len(length) < 19 else None
         self._received = 0
         self._body: list[bytes] = []
         self._size = 0
@@ -159,14 +160,17 @@ class Sink:
         except ValueError as error:
             self._settle("failed", str(error))
             return None
+        except Exception as error:
+            self._give_up(error)
+            return None
         if data:
             self._body.append(data)
             try:
                 self._sniff()
                 if self._stream is not None:
                     self._stream.feed(data)
-            except Exception as error:  # What nobody thought of must not cost the caller his stream.
-                self._settle("failed", f"reading along raised {type(error).__name__}")
+            except Exception as error:
+                self._give_up(error)
                 return None
         if self._stream is not None:
             return self._commit() if self._stream.is_terminated else None
@@ -181,7 +185,11 @@ class Sink:
         stream = self._stream
         fault = None
         if stream is not None:
-            stream.flush()
+            try:
+                stream.flush()
+            except Exception as error:
+                self._give_up(error)
+                return None
             fault = stream.fault_of_its_end
         if fault is None and (stream is None or stream.ends_with_body):
             fault = self._fault_of_the_body()
@@ -189,6 +197,10 @@ class Sink:
             self._settle("truncated", fault)
             return None
         return self._commit()
+
+    def _give_up(self, error: Exception) -> None:
+        """Stop reading along: what nobody thought of must not cost the caller his answer."""
+        self._settle("failed", f"reading along raised {type(error).__name__}")
 
     def _fault_of_the_body(self) -> str | None:
         """Return what shows that bytes are missing, where nothing in the body says that it is whole."""
@@ -273,7 +285,8 @@ class Sink:
             reason = error.message if isinstance(error, CassetteError) else type(error).__name__
             failure = self._write_error(error)
             self._settle("failed", reason)
-            raise self._order.stop(failure) from error
+            # A foreign error is not shown: its text may quote what must not be printed.
+            raise self._order.stop(failure) from (error if isinstance(error, CassetteError) else None)
         except BaseException as error:
             self._settle("failed", f"storing it was stopped by {type(error).__name__}")
             raise
@@ -307,8 +320,8 @@ class Sink:
         found = order.tripwire.find(new.body)
         if found is not None:
             raise CassetteError(
-                f"{found} would have been written to the cassette; keep it out of the prompt and the answer, or "
-                "have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
+                f"{found} would have been written to the cassette; keep it out of the prompt and the answer, "
+                "or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
             )
         order.store(new)
         return Fate("recorded")
@@ -367,7 +380,8 @@ class Sink:
         reason = error if isinstance(error, CassetteError) else f"storing it raised {type(error).__name__}"
         return CassetteWriteError(
             f"the answer was paid for and could not be stored: {reason}\n"
-            f"  the answer   {self._head.status}, {len(content):,} bytes: status, headers and content of this error\n"
+            f"  the answer   {self._head.status}, {len(content):,} bytes: "
+            "status, headers and content of this error\n"
             f"  fingerprint  {self._order.key.hex()}",
             {
                 "fingerprint": self._order.key.hex(),
@@ -378,7 +392,17 @@ class Sink:
         )
 
 
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|["\[\]{}]', re.DOTALL)
+
+
 def _is_open(raw: bytes) -> bool:
-    """Tell whether a body begins like a JSON document and does not end like one."""
-    text = raw.strip()
-    return (text[:1], text[-1:]) not in ((b"{", b"}"), (b"[", b"]")) and text[:1] in (b"{", b"[")
+    """Tell whether a body begins like a JSON document and ends before it does."""
+    if raw.lstrip()[:1] not in (b"{", b"["):
+        return False
+    depth = 0
+    for found in _STRUCTURE.finditer(raw):
+        mark = found[0]
+        if mark == b'"':
+            return True  # A string without end.
+        depth += (mark in b"[{") - (mark in b"]}")
+    return depth > 0

@@ -110,8 +110,8 @@ class Serving:
         fsync: Whether a recording is durable before the caller sees the end of the answer.
 
     Raises:
-        OptionError: An option does not exist or cannot be meant.
-        CassetteError: The cassette cannot be meant.
+        OptionError: An option does not exist or is not understood.
+        CassetteError: The cassette is not understood.
         CassetteReadOnly: Recording was asked for, and nothing can be written.
     """
 
@@ -129,7 +129,6 @@ class Serving:
         self._sync_inner: Any = self._next
         self._async_inner: Any = self._next
         self._async_loop: Any = None
-        self._opening = threading.Lock()
         _ledger.arm()
 
     def __repr__(self) -> str:
@@ -203,7 +202,7 @@ class Serving:
         return self._respond(answer, live)
 
     def _inner(self) -> Any:
-        with self._opening:
+        with self._session.opening:
             if self._sync_inner is None:
                 self._sync_inner = self._library.module.HTTPTransport() if self._next is None else self._next
             inner = self._sync_inner
@@ -257,7 +256,7 @@ class Serving:
         # Connections belong to the loop that opened them: under a second ``asyncio.run`` those of the first
         # are dead, and the pool would not know.
         loop = running_loop() if self._next is None else None
-        with self._opening:
+        with self._session.opening:
             if self._next is not None:
                 self._async_inner = self._next
             elif self._async_inner is None or self._async_loop is not loop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import threading
@@ -470,6 +471,21 @@ def test_what_begins_like_a_tear_note_behind_an_intact_line_is_torn() -> None:
     recorder().append(exchange("b"))
 
     assert [A, tear_note(0, len(A))[:12], tear_note(len(A) + 1, 12), B, b""] == content()
+
+
+def test_a_fault_of_the_unlocking_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recording is acknowledged, and neither this cassette nor another waits for ever at the next one."""
+    cassette = recorder()
+
+    def fail(number: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_open_file, "_unlock", fail)
+        assert cassette.append(exchange("a")).is_new
+
+    assert recorder().append(exchange("b")).is_new
+    assert cassette.append(exchange("c")).is_new
 
 
 def test_durability_includes_the_names(monkeypatch: pytest.MonkeyPatch) -> None:

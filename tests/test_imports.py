@@ -98,6 +98,7 @@ FILES = {
     "_project": "pyproject.toml",
     "_exit": "the ledger of child processes",
     "_ledger_file": "the ledger of child processes",
+    "cli": "the null device, for output that nobody reads",
     "cli.*": "what a command is given",
 }
 

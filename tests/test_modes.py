@@ -188,10 +188,10 @@ def test_other_values_apply_where_no_mode_is_given(
             {"recrod_statuses": 200},
             "CassetteTransport has no option 'recrod_statuses' (did you mean 'record_statuses'?)",
         ),
-        ({"samples": 0}, "samples=0 cannot be meant; it takes a whole number from 1"),
-        ({"chunk_size": True}, "chunk_size=True cannot be meant; it takes a whole number from 1"),
-        ({"wire_chunk_size": -1}, "wire_chunk_size=-1 cannot be meant; it takes a whole number from 1"),
-        ({"max_calls": "3"}, "max_calls='3' cannot be meant; it takes a whole number, 0 for none at all"),
+        ({"samples": 0}, "samples=0 is not understood; it takes a whole number from 1"),
+        ({"chunk_size": True}, "chunk_size=True is not understood; it takes a whole number from 1"),
+        ({"wire_chunk_size": -1}, "wire_chunk_size=-1 is not understood; it takes a whole number from 1"),
+        ({"max_calls": "3"}, "max_calls='3' is not understood; it takes a whole number, 0 for none at all"),
         (
             {"record_statuses": [200, "9xx"]},
             "record_statuses cannot hold '9xx'; it takes status codes and classes such as '4xx'",
@@ -202,11 +202,11 @@ def test_other_values_apply_where_no_mode_is_given(
         ),
         (
             {"on_miss": "ignore"},
-            "on_miss='ignore' cannot be meant; it takes a callable on the CassetteMiss, or None",
+            "on_miss='ignore' is not understood; it takes a callable on the CassetteMiss, or None",
         ),
         (
             {"require_system": "somewhere"},
-            "require_system='somewhere' cannot be meant; "
+            "require_system='somewhere' is not understood; "
             "it takes True, False, 'anywhere' or a callable on the call",
         ),
     ],
@@ -478,7 +478,7 @@ def test_max_calls_outside_is_read_carefully(monkeypatch: pytest.MonkeyPatch, tm
     assert 3 == read_settings(tmp_path / "a.jsonl", {"max_calls": 3}).max_calls
     with pytest.raises(OptionError) as caught:
         read_settings(tmp_path / "a.jsonl", {})
-    assert "HTTPX_CASSETTE_MAX_CALLS='many' cannot be meant; it takes a whole number" == str(caught.value)
+    assert "HTTPX_CASSETTE_MAX_CALLS='many' is not understood; it takes a whole number" == str(caught.value)
 
 
 @in_every_colour

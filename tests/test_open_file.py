@@ -180,6 +180,26 @@ def test_the_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
         pass
 
 
+def test_a_lock_that_cannot_be_undone_is_given_back_by_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of the unlocking keeps nobody out, and takes nothing back of what was done."""
+    first, second = (opened(tmp_path / "c.jsonl", appends=True) for _ in range(2))
+
+    def fail(number: int) -> None:
+        raise EIO
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_open_file, "_unlock", fail)
+        with first.exclusive():
+            pass
+
+    assert first.is_closed
+    with second.exclusive():
+        pass
+    assert not second.is_closed
+
+
 # -- appending -----------------------------------------------------------------------------------------
 
 

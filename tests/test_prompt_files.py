@@ -98,7 +98,7 @@ def test_a_file_is_found_after_the_program_changed_its_folder(
             ["prompts/a.md", "prompts/deep/../a.md"],
             "two prompt files are named 'prompts/a.md'; give them names: prompt_files={'a': ...}",
         ),
-        (5, "prompt_files=5 cannot be meant; it takes paths, or a mapping of names to paths"),
+        (5, "prompt_files=5 is not understood; it takes paths, or a mapping of names to paths"),
         ([5], "prompt_files cannot hold 5; it takes paths"),
         ([""], "prompt_files cannot hold ''; it takes paths"),
         ({"a": None}, "prompt_files cannot hold None; it takes paths"),
@@ -107,7 +107,7 @@ def test_a_file_is_found_after_the_program_changed_its_folder(
     ids=["same-name", "number", "number-in-a-list", "empty", "no-path", "no-name"],
 )
 def test_a_mistake_is_met_where_it_is_made(project: Path, files: Any, message: str) -> None:
-    """The error says what cannot be meant."""
+    """The error says what is not understood."""
     with pytest.raises(OptionError) as caught:
         PromptFiles(files)
 

@@ -90,8 +90,8 @@ def test_several_cassettes_are_looked_up_and_the_last_is_written() -> None:
     ("cassette", "message"),
     [
         ([], "an empty list names no cassette; give at least one path"),
-        (5, "cassette=5 cannot be meant; it takes a path, a Cassette, or a list of them"),
-        (None, "cassette=None cannot be meant; it takes a path, a Cassette, or a list of them"),
+        (5, "cassette=5 is not understood; it takes a path, a Cassette, or a list of them"),
+        (None, "cassette=None is not understood; it takes a path, a Cassette, or a list of them"),
     ],
 )
 def test_no_cassette_is_refused(cassette: Any, message: str) -> None:
@@ -138,29 +138,29 @@ def test_recording_asks_for_a_file_that_can_be_written(folder: Path) -> None:
         ({"mode": "play"}, "mode='play' is not a mode (did you mean 'replay'?)"),
         (
             {"require_system": "everywhere"},
-            "require_system='everywhere' cannot be meant; "
+            "require_system='everywhere' is not understood; "
             "it takes True, False, 'anywhere' or a callable on the call",
         ),
-        ({"key_policy": 5}, "key_policy=5 cannot be meant; give it a KeyPolicy"),
+        ({"key_policy": 5}, "key_policy=5 is not understood; give it a KeyPolicy"),
         ({"key_policy": {"mask": []}}, "KeyPolicy has no option 'mask' (did you mean 'masks'?)"),
         ({"key_policy": {"host": 1}}, "KeyPolicy(host=1) takes True or False"),
         ({"redact": {"pattern": {}}}, "redact has no argument 'pattern'; write 'patterns'"),
-        ({"samples": 0}, "samples=0 cannot be meant; it takes a whole number from 1"),
-        ({"samples": True}, "samples=True cannot be meant; it takes a whole number from 1"),
-        ({"samples": "2"}, "samples='2' cannot be meant; it takes a whole number from 1"),
-        ({"chunk_size": -1}, "chunk_size=-1 cannot be meant; it takes a whole number from 1"),
-        ({"wire_chunk_size": 0}, "wire_chunk_size=0 cannot be meant; it takes a whole number from 1"),
-        ({"max_calls": -1}, "max_calls=-1 cannot be meant; it takes a whole number, 0 for none at all"),
-        ({"max_calls": 1.5}, "max_calls=1.5 cannot be meant; it takes a whole number, 0 for none at all"),
-        ({"noise": "no"}, "noise='no' cannot be meant; it takes True or False"),
-        ({"fsync": 0}, "fsync=0 cannot be meant; it takes True or False"),
+        ({"samples": 0}, "samples=0 is not understood; it takes a whole number from 1"),
+        ({"samples": True}, "samples=True is not understood; it takes a whole number from 1"),
+        ({"samples": "2"}, "samples='2' is not understood; it takes a whole number from 1"),
+        ({"chunk_size": -1}, "chunk_size=-1 is not understood; it takes a whole number from 1"),
+        ({"wire_chunk_size": 0}, "wire_chunk_size=0 is not understood; it takes a whole number from 1"),
+        ({"max_calls": -1}, "max_calls=-1 is not understood; it takes a whole number, 0 for none at all"),
+        ({"max_calls": 1.5}, "max_calls=1.5 is not understood; it takes a whole number, 0 for none at all"),
+        ({"noise": "no"}, "noise='no' is not understood; it takes True or False"),
+        ({"fsync": 0}, "fsync=0 is not understood; it takes True or False"),
         (
             {"on_miss": "raise"},
-            "on_miss='raise' cannot be meant; it takes a callable on the CassetteMiss, or None",
+            "on_miss='raise' is not understood; it takes a callable on the CassetteMiss, or None",
         ),
         (
             {"prompt_files": 5},
-            "prompt_files=5 cannot be meant; it takes paths, or a mapping of names to paths",
+            "prompt_files=5 is not understood; it takes paths, or a mapping of names to paths",
         ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
@@ -207,7 +207,7 @@ def test_a_limit_of_calls_that_is_no_number_is_refused(monkeypatch: pytest.Monke
     """The error names the variable."""
     monkeypatch.setenv("HTTPX_CASSETTE_MAX_CALLS", "-1")
 
-    assert "HTTPX_CASSETTE_MAX_CALLS='-1' cannot be meant; it takes a whole number" == refusal()
+    assert "HTTPX_CASSETTE_MAX_CALLS='-1' is not understood; it takes a whole number" == refusal()
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_statuses_are_numbers_and_classes(statuses: Any, kept: list[int]) -> Non
 
 @pytest.mark.parametrize("statuses", [[99], [600], ["6xx"], ["404"], "all", [True], [None], 5.5])
 def test_statuses_that_are_none_are_refused(statuses: Any) -> None:
-    """The error names the first that cannot be meant."""
+    """The error names the first that is not understood."""
     item = statuses[0] if isinstance(statuses, list) else statuses
 
     assert (
@@ -346,7 +346,7 @@ def test_probes_are_ignored_unless_that_is_switched_off() -> None:
 @pytest.mark.parametrize("option", ["passthrough", "ignore"])
 @pytest.mark.parametrize("item", ["", "  ", 5, None, b"x"])
 def test_what_names_no_call_is_refused(option: str, item: Any) -> None:
-    """The error names what cannot be meant."""
+    """The error names what is not understood."""
     assert (
         f"{option} cannot hold {item!r}; it takes hosts, URL prefixes and callables on the call"
     ) == refusal(**{option: [item]})

@@ -623,6 +623,11 @@ def test_a_credential_in_pieces_does_not_reach_the_file() -> None:
     assert re.fullmatch("<redacted:openai-key:[0-9a-f]{16}>", bench.text)
 
 
+ADVICE = (
+    "keep it out of the prompt and the answer, or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
+)
+
+
 @pytest.mark.parametrize(
     ("bench", "chunks", "reason"),
     [
@@ -647,12 +652,12 @@ def test_a_credential_in_pieces_does_not_reach_the_file() -> None:
         (
             Bench(credential="hunter2-hunter2-hunter2"),
             [ANSWER.replace(b"Hi.", b"hunter2-hunter2-hunter2")],
-            "the authorization header would have been written to the cassette",
+            "the authorization header would have been written to the cassette; " + ADVICE,
         ),
         (
             Bench(environ={"MY_TOKEN": "swordfish-swordfish"}),
             [ANSWER.replace(b"Hi.", b"swordfish-swordfish")],
-            "the environment variable MY_TOKEN would have been written to the cassette",
+            "the environment variable MY_TOKEN would have been written to the cassette; " + ADVICE,
         ),
     ],
     ids=["unknown stream", "bytes", "stream of bytes", "own key", "environment"],
@@ -669,7 +674,7 @@ def test_what_cannot_be_redacted_is_refused_with_the_answer(
     content = b"".join(chunks)
     assert (
         f"the answer was paid for and could not be stored: {reason}\n"
-        f"  the answer   200, {len(content):,} bytes, in the attributes of this error\n"
+        f"  the answer   200, {len(content):,} bytes: status, headers and content of this error\n"
         f"  fingerprint  {'0' * 64}"
     ) == str(error)
     assert (200, content, "0" * 64) == (error.status, error.content, error.fingerprint)

@@ -74,7 +74,7 @@ class Dialect:
     Args:
         name: As it stands in recordings and reports: ``openai-chat``.
         text: Paths of conversational text, whose trailing blanks mean nothing.
-        turns: The member that lists the turns of the conversation, if the format has one. A last turn of
+        turns: The members that may list the turns of the conversation. A last turn of
             ``prefill_roles`` is a prefill: the model goes on after its last character, so its blanks mean
             something.
         prefill_roles: Roles whose last turn is a prefill.
@@ -90,7 +90,7 @@ class Dialect:
 
     name: str
     text: Paths = NO_PATHS
-    turns: str | None = None
+    turns: tuple[str, ...] = ()
     prefill_roles: frozenset[str] = frozenset()
     folds: Folds = Folds()
     references: Paths = NO_PATHS

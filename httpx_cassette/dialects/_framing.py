@@ -15,14 +15,14 @@ means is read elsewhere.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable
-from typing import NamedTuple, NoReturn, Protocol, cast
+from typing import NamedTuple, Protocol
 
 import orjson
 
 from .._call import Json
+from .._parsing import parse_json
 
 __all__ = [
     "Event",
@@ -281,37 +281,11 @@ def dump_event_json(value: Json) -> str:
     return text
 
 
-#: orjson turns an integer of more than 64 bits into a float without a word; such a one has 19 digits.
-_LONG_NUMBER = re.compile(r"[0-9]{19}")
-
-#: A run of 19 digits covers three of every sixth characters; looking at those first is six times cheaper.
-_LONG_NUMBER_HINT = re.compile(r"[0-9]{3}")
-
-
 def load_event_json(text: str) -> Json:
     """Return the JSON value of a text, every integer digit kept.
 
     Raises:
-        ValueError: The text is not JSON, or holds ``NaN``, an infinity or a float beyond the range.
+        ValueError: The text is not JSON, or JSON that no line of a cassette can hold: ``NaN``, an infinity,
+            an integer of more than 1,000 digits, or nesting deeper than 100.
     """
-    if _LONG_NUMBER_HINT.search(text[::6]) is None or _LONG_NUMBER.search(text) is None:
-        try:
-            return cast(Json, orjson.loads(text))
-        except ValueError:
-            # Not JSON, or a lone surrogate, which the standard library reads.
-            pass
-    try:
-        return cast(Json, json.loads(text, parse_constant=_refuse, parse_float=_parse_float))
-    except RecursionError as error:
-        raise ValueError("the JSON is nested too deeply") from error
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _parse_float(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"the number {digits[:40]!r} is beyond the range of a float")
-    return number
+    return parse_json(text.encode("utf-8", "surrogatepass"))

@@ -99,16 +99,19 @@ def prove(events: list[Event], script: Script, table: StreamTable) -> str | None
 
 
 def _proof_sizes(script: Script, table: StreamTable) -> list[int]:
-    """Return the chunk sizes to prove at: larger ones where a running copy makes pieces cost their square."""
+    """Return the chunk sizes to prove at: larger ones where pieces so small would keep the caller waiting."""
     read = table_reader(table)
-    longest = 0
+    total = text = 0
     for stored in script:
         value = cast("dict[str, Json]", stored).get("json")
         if isinstance(value, dict):
-            totals = read(value).totals.values()
-            longest = max([longest, *(len(read_text(place)) for place, _ in totals)])
-    # 2,000 pieces of a copy of 50,000 characters are 50 MB to write and read.
-    return [max(size, longest // 2000) for size in PROOF_SIZES]
+            reading = read(value)
+            total = max([total, *(len(read_text(place)) for place, _ in reading.totals.values())])
+            text = max([text, *(len(read_text(place)) for place in reading.texts.values())])
+    # A piece takes 7 us to cut, write and read, and carries a running copy whole: 2,000 pieces of a copy of
+    # 50,000 characters are 50 MB.
+    least = max(total // 2_000, text // 20_000)
+    return list(dict.fromkeys(max(size, least) for size in PROOF_SIZES))
 
 
 def _read_back(events: Iterable[Event], table: StreamTable) -> Iterator[Event]:

@@ -14,11 +14,11 @@ __all__ = ["GENERIC"]
 GENERIC = Dialect(
     name="generic",
     # The names under which conversational text stands in every format seen so far. The arguments of a tool
-    # call are none, even where one of them is named ``content``.
+    # call and schemas are none, even where one of their members is named ``content``.
     text=Paths(
         ["**.content", "**.text", "**.system", "**.instructions"],
-        closed=("args", "arguments", "input", "parameters"),
+        closed=("args", "arguments", "default", "input", "input_schema", "parameters", "schema"),
     ),
-    turns="messages",
-    prefill_roles=frozenset({"assistant"}),
+    turns=("messages", "contents"),
+    prefill_roles=frozenset({"assistant", "model"}),
 )

@@ -5,6 +5,7 @@ A run that is to print its own table keeps the lines that it has seen.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ __all__ = ["SEEN", "line_of", "snapshot", "table"]
 _LINE = "{:<34} {:>6} {:>7} {:>8}  {}"
 
 _HEAD = _LINE.format("program", "status", "reports", "repeated", "stdout")
+
+#: What stands instead of other lines.
+_ON_OLD = "# on Python 3.10, whose tasks cannot be uncancelled"
 
 #: The lines of this run, by the name of the program.
 SEEN: dict[str, str] = {}
@@ -36,8 +40,11 @@ def table() -> Iterator[str]:
 
 
 def snapshot() -> dict[str, str]:
-    """Return the lines of ``table.txt``, by the name of the program."""
-    head, *lines = Path(__file__).with_name("table.txt").read_text(encoding="utf-8").splitlines()
+    """Return the lines of ``table.txt`` for this Python, by the name of the program."""
+    text = Path(__file__).with_name("table.txt").read_text(encoding="utf-8")
+    text, _, instead = text.partition(f"\n{_ON_OLD}\n")
+    head, *lines = text.splitlines()
+    lines += instead.splitlines() if sys.version_info < (3, 11) else []
 
     assert _HEAD == head
 

@@ -14,6 +14,6 @@ collect_ignore = [] if all(map(importlib.util.find_spec, _PACKAGES)) else ["test
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table; where a row has changed, this is the new ``table.txt``."""
+    """Print the table; where a row has changed, its line is the new one of ``table.txt``."""
     for line in table() if SEEN else ():
         terminalreporter.write_line(line)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 #: Name -> what must hold.
 TARGETS = {
-    "framing": "however a body is cut, its events are those of a plain reader, and are written as they are read",
+    "framing": "however a body is cut, a plain reader reads the same, and so it is written",
     "streams": "whatever a chat stream holds, its recording says the same at every chunk size",
     "lines": "a mutated cassette gives the answer that was recorded, or a documented error",
     "documents": "JSON loses nothing when it is read, and both writers give the same canonical bytes",
@@ -35,9 +35,7 @@ LONGEST = 4096
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the targets and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz", description="Look for inputs that break it."
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Look for bad inputs.")
     parser.add_argument("--seconds", type=int, default=60, metavar="N", help="for each target (default: 60)")
     parser.add_argument("--target", action="append", choices=TARGETS, help="one of them; may be repeated")
     parser.add_argument("--input", type=Path, metavar="FILE", help="run a target on one input, as printed")

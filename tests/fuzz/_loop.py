@@ -1,4 +1,4 @@
-"""The process of one target: the package is loaded so that its coverage is seen, then libFuzzer takes over."""
+"""The process of one target: the package is loaded so that its coverage is seen; libFuzzer takes over."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import atheris
+import atheris  # type: ignore[import-untyped]  # it has no types
 
 
 def main() -> None:
@@ -15,7 +15,6 @@ def main() -> None:
     name, *options = sys.argv[1:]
     with atheris.instrument_imports(include=["httpx_cassette"]):
         target = importlib.import_module(f"tests.fuzz.{name}")
-    # Whole modules are imported late, where they are needed.
     with tempfile.TemporaryDirectory(prefix="fuzz-seeds-") as folder:
         for number, seed in enumerate(target.SEEDS):
             (Path(folder) / str(number)).write_bytes(seed)

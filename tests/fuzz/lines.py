@@ -1,4 +1,4 @@
-"""Cassettes whose bytes were changed, some of them sealed anew: an answer that was recorded, or a documented error."""
+"""Cassettes whose bytes were changed, some sealed anew: a recorded answer, or a documented error."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from httpx_cassette import Cassette, CassetteError
 from httpx_cassette._answer import Served, replay
+from httpx_cassette._call import Json
 from httpx_cassette._line import seal
 from httpx_cassette._recording import NewRecording
 from httpx_cassette._settings import Settings, read_settings
@@ -16,20 +17,24 @@ from httpx_cassette._shelf import Shelf
 __all__ = ["SEEDS", "check"]
 
 _KEYS = [bytes([number]) * 32 for number in range(3)]
-_REQUEST = {"method": "POST", "url": "https://api.test/v1/ask", "json": {"messages": [{"content": "Hi"}]}}
-_SCRIPT = [
+_REQUEST: dict[str, Json] = {
+    "method": "POST",
+    "url": "https://api.test/v1/ask",
+    "json": {"messages": [{"content": "Hi"}]},
+}
+_SCRIPT: list[Json] = [
     {"json": {"choices": [{"index": 0, "delta": {"content": "für 雨"}, "finish_reason": None}]}},
     {"event": "x", "id": "1", "extra": [["retry", "9"]], "text": "[DONE]"},
 ]
-_BODIES = [
+_BODIES: list[dict[str, Json]] = [
     {"json": {"choices": [{"message": {"content": "für 雨"}, "finish_reason": "stop"}]}},
     {"framing": "sse", "stored": "assembled", "script": _SCRIPT},
     {"base64": "//4="},
 ]
 
 
-def _line(number: int, body: object, gen: int = 0) -> bytes:
-    response = {"status": 200, "headers": {"content-type": "text/plain"}, **body}  # type: ignore[dict-item]
+def _line(number: int, body: dict[str, Json], gen: int = 0) -> bytes:
+    response: dict[str, Json] = {"status": 200, "headers": {"content-type": "text/plain"}, **body}
     new = NewRecording(
         _KEYS[number], 0, "2026-01-02T03:04:05Z", "openai-chat", "stop", 7, response, dict(_REQUEST)
     )

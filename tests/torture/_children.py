@@ -6,11 +6,13 @@ pipe is whole or does not happen, so what arrived before the kill is exactly wha
 
 from __future__ import annotations
 
+import faulthandler
 import itertools
 import os
 import pickle
 import select
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -126,19 +128,29 @@ def _live(work: Callable[[], object]) -> None:
         os._exit(status)
 
 
-def in_children(works: Iterable[Callable[[Account], None]], account: Account) -> None:
-    """Do several things at once, each in a process of its own; add up what they saw."""
+def in_children(
+    works: Iterable[Callable[[Account], None]], account: Account, *, patience: float = 10 * PATIENCE
+) -> None:
+    """Do several things at once, each in a process of its own; add up what they saw.
+
+    Args:
+        works: What to do.
+        account: Gets what they saw.
+        patience: Seconds after which a process that has said nothing is killed, which is a fault.
+    """
     running = [(os.pipe(), work) for work in works]
     children = []
     for (near, far), work in running:
         pid = os.fork()
         if pid == 0:
+            # A lock that is never free is looked for in vain from outside.
+            faulthandler.dump_traceback_later(0.9 * patience, file=sys.__stderr__)
             _live(lambda work=work, far=far: _tell(work, far))  # type: ignore[misc]  # bound here
         os.close(far)
         children.append((pid, near))
     for pid, near in children:
         with os.fdopen(near, "rb") as pipe:
-            data = _read_patiently(pipe.fileno(), pid)
+            data = _read_patiently(pipe.fileno(), pid, patience)
         os.waitpid(pid, 0)
         if data:
             account.add(pickle.loads(data))
@@ -146,10 +158,10 @@ def in_children(works: Iterable[Callable[[Account], None]], account: Account) ->
             account.fault("a child process was stuck, or died; see its traceback above")
 
 
-def _read_patiently(pipe: int, pid: int) -> bytes:
+def _read_patiently(pipe: int, pid: int, patience: float) -> bytes:
     """Read to the end; a process that is silent for too long is killed."""
     pieces: list[bytes] = []
-    while select.select([pipe], [], [], 10 * PATIENCE)[0]:
+    while select.select([pipe], [], [], patience)[0]:
         piece = os.read(pipe, 1 << 20)
         if not piece:
             return b"".join(pieces)
