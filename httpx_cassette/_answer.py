@@ -116,7 +116,8 @@ def _replay(stored: StoredResponse, dialect: str, served: Served, settings: Sett
     if stored.kind == "script":
         _check_script(stored.script)
         return Replayed(stored.status, headers, b"", lambda: render_script(stored, dialect, settings), served)
-    headers.append((b"content-length", b"%d" % len(stored.content)))
+    if stored.content:  # None may be what was sent to a HEAD, whose length is another's.
+        headers.append((b"content-length", b"%d" % len(stored.content)))
     return Replayed(stored.status, headers, stored.content, None, served)
 
 

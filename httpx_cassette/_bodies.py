@@ -101,9 +101,13 @@ class RecordingStream:
 
     def _pull(self) -> tuple[bytes | None, Append | None]:
         """Return the next chunk, ``None`` at the end, and what must be done before it is handed on."""
-        for chunk in self._iterator:
-            return chunk, self._sink.feed(chunk)
-        return None, self._sink.end()
+        self._sink.reading(True)
+        try:
+            for chunk in self._iterator:
+                return chunk, self._sink.feed(chunk)
+            return None, self._sink.end()
+        finally:
+            self._sink.reading(False)
 
     def close(self) -> None:
         """Close the connection; a stream that had finished is stored first."""
@@ -157,10 +161,13 @@ class RecordingStream:
         return chunk
 
     async def _pull_async(self) -> tuple[bytes | None, Append | None]:
+        self._sink.reading(True)
         try:
             chunk: bytes = await self._iterator.__anext__()
         except StopAsyncIteration:
             return None, self._sink.end()
+        finally:
+            self._sink.reading(False)
         return chunk, self._sink.feed(chunk)
 
     async def aclose(self) -> None:

@@ -68,6 +68,11 @@ class Appended(NamedTuple):
     is_new: bool
 
 
+#: File -> key -> the generation begun for it, and the samples that are in it. For the process and not for an
+#: object: whether a call is paid for again must not depend on the garbage collector.
+_FRESH: dict[str, dict[bytes, tuple[int, set[int]]]] = {}
+
+
 class Cassette:
     """One cassette file.
 
@@ -93,7 +98,7 @@ class Cassette:
         self._view: View | None = None
         self._writer: OpenFile | None = None
         self._is_scanned = False
-        self._fresh: dict[bytes, tuple[int, set[int]]] = {}
+        self._fresh = _FRESH.setdefault(self._real, {})
         self._scanning = threading.RLock()
         self._appending = threading.Lock()
         _ALL.add(self)
@@ -201,10 +206,21 @@ class Cassette:
             if head is not None:
                 yield Recording(line, self.path, view.index.numbers[entry], head)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the path still names the file that was read, and not nothing or another one."""
+        view = self._view
+        if view is None:
+            return True
+        try:
+            return os.path.samestat(os.stat(self._real), view.file.status())
+        except (OSError, CassetteError):
+            return False
+
     # -- what was recorded anew --------------------------------------------------------------------
 
     def is_fresh(self, key: bytes, sample: int) -> bool:
-        """Tell whether this sample was recorded anew since this object was made."""
+        """Tell whether this process has recorded this sample anew."""
         return key in self._fresh and sample in self._fresh[key][1]
 
     def fresh_gen(self, key: bytes) -> int | None:
@@ -469,6 +485,6 @@ def open_cassette(cassette: str | os.PathLike[str] | Cassette) -> Cassette:
     _, real = _resolve(cassette)
     with _OPEN_LOCK:
         found = _OPEN.get(real)
-        if found is None:
+        if found is None or not found.is_current:
             found = _OPEN[real] = Cassette(cassette)
         return found

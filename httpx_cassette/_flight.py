@@ -43,12 +43,14 @@ class Flight:
         owner: Who makes it.
     """
 
-    __slots__ = ("__weakref__", "_waiters", "is_over", "name", "owner")
+    __slots__ = ("__weakref__", "_waiters", "idle_since", "is_over", "name", "owner")
 
     def __init__(self, name: object, owner: Owner) -> None:
         self.name = name
         self.owner = owner
         self.is_over = False
+        #: Since when the answer lies with the caller unread; ``None`` while the call is made or being read.
+        self.idle_since: float | None = None
         self._waiters: dict[Owner, Callable[[], object]] = {}
 
     def land(self) -> None:

@@ -361,6 +361,7 @@ def _forward(asked: _Asked, session: Session, flight: Flight) -> Generator[Step,
 
     sink = Sink(order, head, started)
     session.count_open(1)
+    sink.reading(False)
     return Forwarded(sink, served)
 
 
@@ -396,10 +397,16 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     wants_stream = isinstance(reading.body, dict) and reading.body.get("stream") is True
     request, _ = stored_request(reading, settings.redaction, asked.dialect.media, settings.policy.key_headers)
 
-    def store(new: NewRecording) -> None:
+    def store(new: NewRecording) -> bool:
         appended = _append(new, settings)
+        if not appended.is_new:
+            return False  # What is in the file is another's answer, not the one that the caller gets.
         served.outcome, served.at = "recorded", appended.recording.at
         served.file, served.line = appended.recording.path, appended.recording.number
+        return True
+
+    def note_reading(is_read: bool) -> None:
+        flight.idle_since = None if is_read else time.monotonic()
 
     def settle(fate: Fate) -> None:
         session.count_open(-1)
@@ -421,6 +428,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
         wants_stream=wants_stream,
         store=store,
         settle=settle,
+        reading=note_reading,
         stop=lambda error: stop(settings, error, asked.key.fingerprint),
     )
 

@@ -140,7 +140,7 @@ class LiveStream:
         if self._table is not None:
             script, self.fault = _assemble(self._events, self._table)
             if self.fault is None:
-                return self._script(redaction.json(script), "assembled")
+                return self._script(redacted_answer(script, redaction), "assembled")
         self._is_verbatim = True
         return self._script(redaction.json(verbatim(self._events)), "verbatim")
 
@@ -197,3 +197,30 @@ class _AnyProgress:
             self.error = event.data or "an error field"
         elif isinstance(value, dict) and isinstance(value.get("error"), dict):
             self.error = str(value["error"].get("message", "an error"))
+
+
+def redacted_answer(document: Json, redaction: Redaction) -> Json:
+    """Return an answer without its secrets, those too that a list spells token by token (``logprobs``)."""
+    return _without_spelled_secrets(redaction.json(document), redaction)
+
+
+def _without_spelled_secrets(value: Json, redaction: Redaction) -> Json:
+    if isinstance(value, dict):
+        return {name: _without_spelled_secrets(child, redaction) for name, child in value.items()}
+    if not isinstance(value, list):
+        return value
+    tokens = [item.get("token") if isinstance(item, dict) else item for item in value]
+    pieces = [token for token in tokens if isinstance(token, str)]
+    if len(pieces) > 1 and len(pieces) == len(value):
+        spelled = "".join(pieces)
+        if redaction.text(spelled) != spelled:
+            return [_without_token(item) for item in value]
+    return [_without_spelled_secrets(item, redaction) for item in value]
+
+
+def _without_token(item: Json) -> Json:
+    """Return an element of a list that spells a secret, without its part of it."""
+    if not isinstance(item, dict):
+        return "<redacted:token>"
+    hidden: dict[str, Json] = {"token": "<redacted:token>", "bytes": None, "top_logprobs": []}
+    return {name: hidden.get(name, value) for name, value in item.items()}

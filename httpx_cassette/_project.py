@@ -23,7 +23,11 @@ def project_defaults() -> dict[str, Any]:
     Raises:
         OptionError: The file cannot be read as TOML.
     """
-    return dict(_defaults_below(Path.cwd()))
+    try:
+        folder = Path.cwd()
+    except OSError:  # The working folder was deleted: it belongs to no project any more.
+        return {}
+    return dict(_defaults_below(folder))
 
 
 @lru_cache(maxsize=32)
@@ -40,7 +44,7 @@ def _read_table(file: Path) -> dict[str, Any]:
         data = file.read_bytes()
     except OSError as error:
         raise OptionError(f"the file cannot be read: {error.strerror}", str(file)) from error
-    if b"httpx_cassette" not in data:
+    if b"httpx_cassette" not in data and b"httpx-cassette" not in data:
         return {}  # Most projects set nothing, and the parser costs a millisecond to import.
     if sys.version_info >= (3, 11):
         import tomllib
@@ -51,7 +55,12 @@ def _read_table(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"the file is not TOML: {error}", str(file)) from error
     tool = document.get("tool", {})
-    table = tool.get("httpx_cassette", {}) if isinstance(tool, dict) else {}
+    tool = tool if isinstance(tool, dict) else {}
+    if "httpx-cassette" in tool:
+        raise OptionError(
+            "the table [tool.httpx-cassette] is not read; write [tool.httpx_cassette]", str(file)
+        )
+    table = tool.get("httpx_cassette", {})
     if not isinstance(table, dict):
         raise OptionError("tool.httpx_cassette must be a table: [tool.httpx_cassette]", str(file))
     if "prompt_files" in table:

@@ -39,7 +39,14 @@ from urllib.parse import quote, unquote_plus
 from ._call import Json
 from ._errors import OptionError
 from ._paths import Paths
-from ._secret_rules import WEAK_RULES, Rule, is_secret_query_name, key_material, strong_rules
+from ._secret_rules import (
+    WEAK_RULES,
+    Rule,
+    is_secret_query,
+    is_secret_query_name,
+    key_material,
+    strong_rules,
+)
 from ._tripwire import HMAC_KEY_VARIABLE, Tripwire
 
 __all__ = ["DEFAULT", "Gate", "Redaction", "Tripwire", "is_secret_query_name", "scan"]
@@ -450,7 +457,8 @@ def _without_userinfo(base: str) -> str:
 
 
 def _is_secret_piece(piece: str) -> bool:
-    return is_secret_query_name(unquote_plus(piece.partition("=")[0]))
+    name, _, value = piece.partition("=")
+    return is_secret_query(unquote_plus(name), unquote_plus(value))
 
 
 def _from_arguments(option: Mapping[str, object]) -> Redaction:

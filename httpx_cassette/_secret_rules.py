@@ -34,6 +34,7 @@ __all__ = [
     "Rule",
     "WeakRule",
     "is_secret_form_name",
+    "is_secret_query",
     "is_secret_query_name",
     "key_material",
     "strong_rules",
@@ -183,15 +184,20 @@ _PEM_END = r"-----END[A-Z0-9 ]{0,40}-----\Z"
 _PEM_HEAD = r"-----BEGIN[A-Z0-9 ]{0,40}-----"
 _PEM_GAP = r"\s+|\\+[nrt]"
 _PEM_LINE = r"(?:\s|\\[nrt]|\\(?!/))*(?:[A-Za-z0-9+/=]|\\/){32,}"
+_BASE64_ONLY = r"[A-Za-z0-9+/=]+"
 
 
 def key_material(block: str) -> str:
-    """Return a private key block without its line breaks, for its digest.
+    """Return what a private key block says, for its digest.
 
     The same key with CRLF, LF, spaces or escaped line breaks, or within JSON that escapes its slashes,
-    gives the same text. Nothing else is dropped: blocks that differ are different calls.
+    gives the same text.
     """
-    return re.sub(_PEM_GAP, "", block.replace("\\/", "/"))
+    body = re.sub(_PEM_END, "", re.sub(_PEM_HEAD, "", block, count=1)).replace("\\/", "/")
+    body = re.sub(r"(?:Proc-Type|DEK-Info): [A-Za-z0-9,-]*", "", body)
+    pieces = filter(None, re.split(_PEM_GAP, body))
+    # What is no base64 is somebody's text between the two lines: it must not vanish from the key.
+    return "".join(piece if re.fullmatch(_BASE64_ONLY, piece) else f"\0{piece}\0" for piece in pieces)
 
 
 def _if_private_key(value: str) -> str | None:
@@ -204,7 +210,7 @@ def _if_private_key(value: str) -> str | None:
             stop = line.end()
         value = value[:stop]
     # "..." between the two lines is documentation; the shortest key (Ed25519, PKCS 8) has 64 characters.
-    return value if len(key_material(value)) >= 32 else None
+    return value if len(re.sub("\0[^\0]*\0", "", key_material(value))) >= 32 else None
 
 
 _USERINFO = r"""[^\s/?#@:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,256}|[A-Za-z0-9_-]{20,256}"""
@@ -437,17 +443,14 @@ _SECRET_QUERY_NAMES = frozenset(
         "api-key",
         "api_key",
         "apikey",
-        "auth",
         "auth_token",
         "authorization",
         "awsaccesskeyid",
         "bearer",
         "client_assertion",
         "client_secret",
-        "code",
         "code_verifier",
         "googleaccessid",
-        "hmac",
         "id_token",
         "jwt",
         "key",
@@ -498,7 +501,24 @@ def is_secret_form_name(name: str) -> bool:
     return name.lower() in _SECRET_FORM_NAMES
 
 
-def is_secret_query_name(name: str) -> bool:
-    """Say whether the value of a query parameter is a credential, from its decoded name alone."""
+#: Names that are a credential in one API and a country or a page in the next: their value tells.
+_AMBIGUOUS_QUERY_NAMES = frozenset({"auth", "code", "hmac"})
+_SHORTEST_CREDENTIAL = 16
+
+
+def is_secret_query(name: str, value: str) -> bool:
+    """Say whether a query parameter holds a credential.
+
+    Args:
+        name: The decoded name.
+        value: The decoded value, or the value as sent.
+    """
     lower = name.lower()
+    if lower in _AMBIGUOUS_QUERY_NAMES:
+        return len(value) >= _SHORTEST_CREDENTIAL
     return lower in _SECRET_QUERY_NAMES or lower.startswith("x-amz-")
+
+
+def is_secret_query_name(name: str) -> bool:
+    """Say whether the value of a query parameter may be a credential, from its decoded name alone."""
+    return is_secret_query(name, "." * _SHORTEST_CREDENTIAL)

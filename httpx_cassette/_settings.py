@@ -190,14 +190,18 @@ def _read_max_calls(value: Any) -> int | None:
             raise OptionError(f"{MAX_CALLS_VARIABLE}={text!r} is not understood; it takes a whole number")
         return int(text)
     if type(value) is not int or value < 0:
-        raise OptionError(f"max_calls={value!r} is not understood; it takes a whole number, 0 for none at all")
+        raise OptionError(
+            f"max_calls={value!r} is not understood; it takes a whole number, 0 for none at all"
+        )
     return value
 
 
 def _read_on_miss(value: Any) -> Any:
     if value is None or value == "exit" or callable(value):
         return value
-    raise OptionError(f"on_miss={value!r} is not understood; it takes a callable on the CassetteMiss, or None")
+    raise OptionError(
+        f"on_miss={value!r} is not understood; it takes a callable on the CassetteMiss, or None"
+    )
 
 
 _STATUS_CLASS = re.compile(r"[1-5]xx")

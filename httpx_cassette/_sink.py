@@ -26,7 +26,7 @@ from ._call import Json, LiveHead
 from ._canonical import NotJson, parse_json
 from ._decoding import BodyTooLarge, make_decoder
 from ._errors import CassetteError, CassetteStop, CassetteWriteError
-from ._live_stream import LiveStream, find_framing, stored_bytes
+from ._live_stream import LiveStream, find_framing, redacted_answer, stored_bytes
 from ._recording import NewRecording
 from ._redact import Redaction
 from ._request import MAX_BODY
@@ -94,9 +94,10 @@ class Order:
         redaction: What must not reach the file.
         tripwire: The credentials that must not be in the line.
         wants_stream: Whether the request asked for a stream.
-        store: Appends the recording; raises where it cannot.
+        store: Appends the recording; ``False`` where another one was there first; raises where it cannot.
         settle: Told what became of the answer.
         stop: Enters an error in the ledger and returns it to be raised.
+        reading: Told when the caller asks for more of the answer, and when he has it.
     """
 
     key: bytes
@@ -107,9 +108,10 @@ class Order:
     redaction: Redaction
     tripwire: Tripwire
     wants_stream: bool
-    store: Callable[[NewRecording], None]
+    store: Callable[[NewRecording], bool | None]
     settle: Callable[[Fate], None]
     stop: Callable[[CassetteStop], CassetteStop]
+    reading: Callable[[bool], None] = lambda is_read: None
 
 
 class Sink:
@@ -143,6 +145,10 @@ class Sink:
     def is_complete(self) -> bool:
         """Whether every choice of a stream has finished, so that what is missing is only its end."""
         return self._stream is not None and self._stream.is_complete and self._stream.error is None
+
+    def reading(self, is_read: bool) -> None:
+        """Take note that the caller waits for more of the answer, or that it lies with him."""
+        self._order.reading(is_read)
 
     def feed(self, chunk: bytes) -> Append | None:
         """Take note of a chunk; return what must be done before it is handed on."""
@@ -323,7 +329,8 @@ class Sink:
                 f"{found} would have been written to the cassette; keep it out of the prompt and the answer, "
                 "or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
             )
-        order.store(new)
+        if order.store(new) is False:
+            return Fate("stored by another", "an identical call stored its own answer first")
         return Fate("recorded")
 
     def _stream_members(self) -> tuple[dict[str, Json], Json]:
@@ -341,7 +348,9 @@ class Sink:
         if not raw.strip() and order.wants_stream and self._is_success and not self._has_no_body():
             return Fate("truncated", "the stream ended before its first event")
         # The formats that are known answer in JSON, whatever the header says.
-        is_json = "json" in content_type or not content_type or order.dialect is not GENERIC
+        # Without a header a body is JSON where it cannot be much else: ``1.10`` may be any text.
+        looks_like_json = not content_type and raw.lstrip()[:1] in (b"{", b"[")
+        is_json = "json" in content_type or looks_like_json or order.dialect is not GENERIC
         if is_json or (order.wants_stream and "event-stream" in content_type):
             unmarked = raw.removeprefix(BOM_UTF8)
             try:
@@ -349,10 +358,13 @@ class Sink:
             except NotJson:
                 if _is_open(unmarked):
                     return Fate("truncated", "the JSON document ends in its middle")
+                if order.dialect is not GENERIC and self._is_success and "html" in content_type:
+                    # The sign-in page of a network, the maintenance page of a gateway.
+                    return Fate("failed", "the answer is a web page, and no answer of this format")
             else:
                 if self._is_success and order.dialect.is_failure(document):
                     return Fate("failed", "the answer is an error inside a success")
-                return {"json": order.redaction.json(document)}, order.dialect.finish(document)
+                return {"json": redacted_answer(document, order.redaction)}, order.dialect.finish(document)
         if self._received and not self._decoder.is_finished:
             return Fate("truncated", _TORN_ENCODING)
         try:

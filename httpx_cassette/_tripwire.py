@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ._call import Call
-from ._secret_rules import is_secret_query_name
+from ._secret_rules import is_secret_query
 
 __all__ = ["HMAC_KEY_VARIABLE", "Tripwire"]
 
@@ -122,7 +122,7 @@ def _of_url(url: str) -> Iterator[_Watched]:
     for piece in query.split("&"):
         name, _, value = piece.partition("=")
         decoded = unquote_plus(name)
-        if is_secret_query_name(decoded):
+        if is_secret_query(decoded, unquote_plus(value)):
             yield f"the query parameter {decoded}", unquote_plus(value)
 
 

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
-from ._redact import Redaction, is_secret_query_name
+from ._redact import Redaction
+from ._secret_rules import is_secret_query
 
 __all__ = ["Target", "normal_url", "read_target"]
 
@@ -82,7 +83,7 @@ def normal_url(url: str, host: bool = True) -> str:
 def _normal_query(query: str) -> str:
     # With surrogateescape ``%FF`` and ``%FE``, which are no UTF-8, stay what they are.
     sent = parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
-    pairs = [(name, value) for name, value in sent if not is_secret_query_name(name)]
+    pairs = [(name, value) for name, value in sent if not is_secret_query(name, value)]
     pairs.sort(key=lambda pair: pair[0])
     return urlencode(pairs, quote_via=quote, errors="surrogateescape")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,13 @@ log = logging.getLogger("httpx_cassette")
 
 #: Seconds after which a call no longer waits for an identical one: the longest time-out of an SDK.
 WAIT_LIMIT = 600.0
+
+#: Seconds that an answer may lie unread with its caller before the others stop waiting for it. Whoever opens
+#: a stream and then waits for an identical call, round whatever corners, would wait for himself.
+IDLE_LIMIT = 5.0
+
+#: Seconds between two looks at whether there is still hope.
+LOOK_EVERY = 0.25
 
 
 def wait(flight: Flight, owner: Owner) -> None:
@@ -35,8 +43,11 @@ def wait(flight: Flight, owner: Owner) -> None:
     over.acquire()
     flight.wait(owner, over.release)
     try:
-        if not over.acquire(timeout=WAIT_LIMIT):
-            _give_up(flight)
+        end = time.monotonic() + WAIT_LIMIT
+        while not over.acquire(timeout=LOOK_EVERY):
+            if _is_hopeless(flight, end):
+                _give_up(flight)
+                break
     finally:
         flight.stop_waiting(owner)
 
@@ -53,16 +64,27 @@ async def wait_async(flight: Flight, owner: Owner) -> None:
     over, wake = _thread_safe_event()
     flight.wait(owner, wake)
     try:
-        with anyio.move_on_after(WAIT_LIMIT) as scope:
-            await over.wait()
-        if scope.cancelled_caught:
-            _give_up(flight)
+        end = time.monotonic() + WAIT_LIMIT
+        while True:
+            with anyio.move_on_after(LOOK_EVERY) as scope:
+                await over.wait()
+            if not scope.cancelled_caught:
+                break
+            if _is_hopeless(flight, end):
+                _give_up(flight)
+                break
     finally:
         flight.stop_waiting(owner)
 
 
+def _is_hopeless(flight: Flight, end: float) -> bool:
+    """Tell whether an answer will not come: too long under way, or with a caller who does not read it."""
+    now, idle_since = time.monotonic(), flight.idle_since
+    return now > end or (idle_since is not None and now - idle_since > IDLE_LIMIT)
+
+
 def _give_up(flight: Flight) -> None:
-    log.warning("an identical call has been under way for %d seconds; making another", WAIT_LIMIT)
+    log.warning("the answer of an identical call does not come, or is not read; making another call")
     flight.land()
 
 

@@ -184,6 +184,33 @@ CHATS = [
         said("aaa"),
     ),
     Row(
+        "usage in every event of interleaved choices",
+        event(choice(0, "a"), usage={"n": 1})
+        + event(choice(1, "x"), usage={"n": 2})
+        + event(choice(1, "y"), usage={"n": 3})
+        + event(choice(0, "b"), usage={"n": 4})
+        + event(choice(0, "c"), usage={"n": 5})
+        + DONE,
+        "assembled",
+        {**said("abc"), **said("xy", 1)},
+    ),
+    Row(
+        "usage that goes back",
+        b"".join(event(choice(0, "a"), usage={"n": number}) for number in (1, 1, 2, 1)) + DONE,
+        "assembled",
+        said("aaaa"),
+    ),
+    Row(
+        "a tool call that goes on behind the finish reason",
+        b"".join(
+            event({**choice(0, tool_calls=tool(index, text)), "finish_reason": finish})
+            for index, text, finish in ((0, "a", None), (1, "b", "stop"), (0, "c", "length"))
+        )
+        + DONE,
+        "assembled",
+        {TOOL.format(0): "ac", TOOL.format(1): "b"},
+    ),
+    Row(
         "whole tool calls in one delta",
         event(choice(0, tool_calls=tool(0, '{"a":1}', id="t0") + tool(1, '{"b":2}', id="t1"))) + STOP + DONE,
         "assembled",
@@ -329,7 +356,7 @@ CHATS = [
     Row("JSON as SSE, an error", b'{"error": {"code": 503}}', "failed"),
     Row("JSON as SSE, an error in a choice", b'{"choices": [{"error": {"code": 503}}]}', "failed"),
     Row("JSON as SSE, torn", b'{"choices": [{"index": 0}', "truncated"),
-    Row("a page", b"<html>Welcome</html>", "text", "<html>Welcome</html>", content_type="text/html"),
+    Row("a page", b"<html>Welcome</html>", "failed", content_type="text/html"),
 ]
 
 PLAIN = [PlainEvent("1"), PlainEvent("two\nlines", "tick", "7", (("retry", "9"),))]
@@ -338,6 +365,7 @@ OBJECTS = [PlainEvent('{"a":1}'), PlainEvent('{"a":2}')]
 
 #: Of a format that no dialect knows.
 OTHERS = [
+    Row("a page", b"<html>Welcome</html>", "text", "<html>Welcome</html>", UNKNOWN, "text/html"),
     Row("events", TICKS, "verbatim", PLAIN, UNKNOWN),
     Row("[DONE], and more", TICKS + DONE + TICKS, "verbatim", [*PLAIN, PlainEvent("[DONE]")], UNKNOWN),
     Row(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import struct
+from decimal import Decimal
 from typing import Any
 
 import orjson
 import pytest
 import rfc8785
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from httpx_cassette import _canonical
@@ -220,7 +221,11 @@ def test_two_values_have_the_same_bytes_only_where_they_are_one(left: Json, righ
     is_one = type(left) is type(right) and left == right
     if not (isinstance(left, str) or isinstance(right, str)):
         # As decimals: the float next to 2**64 prints other digits than the integer.
-        is_one = parse_json(canonical_bytes(left)) == parse_json(canonical_bytes(right))
+        first, second = (Decimal(canonical_bytes(value).decode()) for value in (left, right))
+        is_one = first == second
+        # From 10**21 a float has an exponent and an integer its digits: two keys for one number, never one
+        # key for two.
+        assume(not is_one or abs(first) < 10**21 or type(left) is type(right))
 
     assert is_one == (canonical_bytes(left) == canonical_bytes(right))
 

@@ -76,8 +76,7 @@ FLIPPED = A.replace(b'"says":"a"', b'"says":\x01a"')
 def edited(number: int) -> str:
     return (
         f"CassetteDamaged: c.jsonl:{number}: the recording is edited by hand, or damaged; "
-        f"if you edited it on purpose: httpx-cassette reseal c.jsonl:{number}; "
-        "else restore the file, or record the call again with HTTPX_CASSETTE_MODE=rerecord"
+        "restore the file, or record the call again with HTTPX_CASSETTE_MODE=rerecord"
     )
 
 

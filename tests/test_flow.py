@@ -355,12 +355,13 @@ def test_on_miss_is_called_after_the_ledger(tmp_path: Path, monkeypatch: pytest.
         raise RuntimeError("the callback is broken")
 
     where = session(tmp_path / "chat.jsonl", on_miss=refuse)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(CassetteMiss) as caught:
         tell(exchange(asked(), where, ME))
     with pytest.raises(SystemPromptMissing):
         tell(exchange(asked({"messages": []}), where, ME))
 
-    assert 1 == len(seen)
+    assert [caught.value] == seen
+    assert "the callback is broken" == str(caught.value.__cause__)
     assert ["CassetteMiss", "SystemPromptMissing"] == [entry.kind for entry in _ledger.entries()]
 
 

@@ -482,6 +482,7 @@ def test_a_report_that_was_captured_is_written_at_the_end(capsys: pytest.Capture
 
     assert capsys.readouterr().err == (
         f"httpx_cassette: the exit status is 2; reported while stderr was redirected:\n{REPORT.format('a')}\n"
+        "  a miss that is meant is taken back by: with httpx_cassette.expected_miss():\n"
     )
 
 

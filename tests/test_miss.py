@@ -75,8 +75,8 @@ def test_a_mode_given_in_the_code_is_named() -> None:
     facts = replace(facts_of(key_document("You are kind.", "Hi")), is_mode_given=True)
 
     assert (
-        "  to record it: mode='record' in place of the mode='replay' that the code gives, or give none there and: "
-        "HTTPX_CASSETTE_MODE=record python -m pytest tests/test_triage.py -k 'a or b'"
+        "  to record it: mode='record' in place of the mode='replay' that the code gives, "
+        "or give none there and: HTTPX_CASSETTE_MODE=record python -m pytest tests/test_triage.py -k 'a or b'"
     ) == compose(facts).splitlines()[-1]
 
 

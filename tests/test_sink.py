@@ -624,7 +624,8 @@ def test_a_credential_in_pieces_does_not_reach_the_file() -> None:
 
 
 ADVICE = (
-    "keep it out of the prompt and the answer, or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
+    "keep it out of the prompt and the answer, "
+    "or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
 )
 
 
@@ -701,7 +702,7 @@ def test_an_answer_that_cannot_be_stored_is_in_the_error(fault: Exception, reaso
 
         first_line = str(caught.value).partition("\n")[0]
         assert f"the answer was paid for and could not be stored: {reason}" == first_line
-        assert fault is caught.value.__cause__
+        assert (fault if isinstance(fault, CassetteError) else None) is caught.value.__cause__
         assert b"".join(chunks) == caught.value.content
         assert Fate("failed", detail) == bench.fate
     assert "Hi" == tokens(caught.value.content)

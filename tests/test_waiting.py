@@ -293,12 +293,18 @@ async def test_when_the_one_that_calls_is_cancelled_the_next_one_leads(
     assert 1 == len(lines(path))
 
 
+@pytest.mark.parametrize("limit", ["WAIT_LIMIT", "IDLE_LIMIT"])
 @in_every_colour
 async def test_nobody_waits_for_ever(
-    colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    colour: Colour,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    limit: str,
 ) -> None:
-    """After the longest time-out of an SDK another call is made, and that is said."""
-    monkeypatch.setattr(_waiting, "WAIT_LIMIT", 0.05)
+    """For an answer that does not come, or that lies unread, another call is made, and that is said."""
+    monkeypatch.setattr(_waiting, limit, 0.05)
+    monkeypatch.setattr(_waiting, "LOOK_EVERY", 0.02)
     path = tmp_path / "chat.jsonl"
     upstream = router()
     upstream.post(URL).mock(side_effect=lambda request: sse(events("Hello")))
@@ -313,7 +319,10 @@ async def test_nobody_waits_for_ever(
             return tokens(await client.read(response))
 
     assert ["Hello", "Hello"] == await colour.together(2, one)
-    assert "an identical call has been under way for 0 seconds; making another" in caplog.messages
+    assert (
+        "the answer of an identical call does not come, or is not read; making another call"
+        in caplog.messages
+    )
 
 
 # --- waking an event loop -----------------------------------------------------------------------------

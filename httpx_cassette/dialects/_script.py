@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from .._call import Json
 from .._paths import render_path
@@ -172,9 +172,12 @@ def _join(pieces: list[str]) -> str:
 class _Run:
     """A run of text that may go on: the stored event, and what has joined it."""
 
-    __slots__ = ("active", "fields", "is_open", "kinds", "lanes", "pieces", "reading", "rest", "tries")
+    __slots__ = (
+        "active", "fields", "is_open", "kinds", "lanes", "number", "pieces", "reading", "rest", "tries"
+    )  # fmt: skip
 
-    def __init__(self, event: Event, reading: Reading, rest: dict[str, Json]) -> None:
+    def __init__(self, event: Event, reading: Reading, rest: dict[str, Json], number: int) -> None:
+        self.number = number  # where it stands in the script
         self.fields = event[1:]
         self.reading = reading  # its places are in the stored event
         self.rest = rest  # what an event that joins must be, apart from its text
@@ -229,6 +232,15 @@ class _Shortcut:
         return True
 
 
+class _Running(NamedTuple):
+    """A running value, and the last stored event that has it: its number, and the holder in it."""
+
+    number: int
+    holder: dict[str, Json]
+    name: str
+    latest: Json
+
+
 class _Assembler:
     """Takes the events of one stream and keeps its script."""
 
@@ -239,6 +251,7 @@ class _Assembler:
         self._script: Script = []
         self._open: dict[frozenset[Slot], _Run] = {}
         self._shortcut: _Shortcut | None = None
+        self._running: dict[tuple[str, tuple[int, ...], str], _Running] = {}
 
     def add(self, event: Event) -> None:
         """Take the next event."""
@@ -262,12 +275,15 @@ class _Assembler:
         self._close_runs(reading)
         self._script.append(stored)
         reading.drop_padding()
+        self._note_running(reading, reading, len(self._script) - 1)
         if reading.is_divisible():
             self._begin_run(event, reading, is_new)
 
     def finish(self) -> Script:
         """Return the script."""
         self._close_runs(None)
+        for running in self._running.values():
+            running.holder[running.name] = running.latest
         if self._table.sequence is not None:
             _renumber(self._script, self._table.sequence)
         return self._script
@@ -277,7 +293,26 @@ class _Assembler:
             return
         rest = cast("dict[str, Json]", load_event_json(event.data))
         self._strip(rest, self._read(rest), is_new)
-        self._open[frozenset(reading.texts)] = _Run(event, reading, rest)
+        self._open[frozenset(reading.texts)] = _Run(event, reading, rest, len(self._script) - 1)
+
+    def _is_overtaken(self, run: _Run, reading: Reading) -> bool:
+        """Tell whether a running value of an event was sent behind the run that it would join."""
+        found = (self._running.get((path, indexes, name)) for path, indexes, name, _ in reading.latest)
+        return any(running is not None and running.number > run.number for running in found)
+
+    def _note_running(self, reading: Reading, stored: Reading, number: int) -> None:
+        """Remember the running values of an event, and which stored event they are sent with.
+
+        Of runs side by side the one that was heard last need not be the last in the script: the value that
+        came last is sent with the event that a client will read last.
+        """
+        for path, indexes, name, latest in reading.latest:
+            place = (path, indexes, name)
+            before = self._running.get(place)
+            if before is None or before.number <= number:
+                self._running[place] = _Running(number, stored.holders[path, indexes], name, latest)
+            else:
+                self._running[place] = before._replace(latest=latest)
 
     def _strip(self, value: dict[str, Json], reading: Reading, without_first: bool = False) -> None:
         reading.strip(self._table, without_first)
@@ -290,9 +325,13 @@ class _Assembler:
         active = {slot for slot, text in pieces.items() if text}
         if not active <= run.active or event[1:] != run.fields or (reading.is_ended and not active):
             return False
+        if reading.is_ended and self._is_overtaken(run, reading):
+            return False
         totals = {slot: read_text(place) for slot, (place, _) in reading.totals.items()}
         lists = {slot: holder[name] for slot, (holder, name) in reading.lists.items()}
-        may_be_usual = not (reading.padding or totals or any(lists.values()) or self._table.sequence)
+        may_be_usual = not (
+            reading.padding or totals or reading.running or any(lists.values()) or self._table.sequence
+        )
         for slot, total in totals.items():
             if slot not in run.reading.totals:
                 return False
@@ -312,6 +351,7 @@ class _Assembler:
             cast("list[Json]", holder[name]).extend(cast("list[Json]", found))
         for path, indexes, name, latest in reading.latest:
             run.reading.holders[path, indexes][name] = latest
+        self._note_running(reading, run.reading, run.number)
         if reading.is_ended:
             self._close(run)
         elif may_be_usual and len(pieces) == 1 and active and run.tries:

@@ -182,7 +182,12 @@ def _is_failure(answer: Json) -> bool:
     """An error with the status 200, as gateways send it."""
     if not isinstance(answer, dict):
         return False
-    return (bool(answer.get("error")) and not answer.get("choices")) or _find_choice_error(answer) is not None
+    return bool(answer.get("error")) or _is_error_object(answer) or _find_choice_error(answer) is not None
+
+
+def _is_error_object(value: dict[str, Json]) -> bool:
+    """Tell whether an object is an error by its own word, as vLLM and some gateways send it."""
+    return "error" in (value.get("object"), value.get("type")) and not value.get("choices")
 
 
 def _find_choice_error(answer: dict[str, Json]) -> Json:
@@ -239,7 +244,7 @@ def _find_error(event: Event, value: Json) -> str | None:
         if name == "error":  # a field that no SSE client reads (llama.cpp)
             return text
     error = value.get("error") or _find_choice_error(value) if isinstance(value, dict) else None
-    if event.event == "error" and not error:
+    if (event.event == "error" or (isinstance(value, dict) and _is_error_object(value))) and not error:
         return event.data
     if isinstance(error, dict):
         message = error.get("message")

@@ -17,11 +17,7 @@ from httpx_cassette._shelf import Shelf
 __all__ = ["SEEDS", "check"]
 
 _KEYS = [bytes([number]) * 32 for number in range(3)]
-_REQUEST: dict[str, Json] = {
-    "method": "POST",
-    "url": "https://api.test/v1/ask",
-    "json": {"messages": [{"content": "Hi"}]},
-}
+_REQUEST: dict[str, Json] = {"method": "POST", "url": "https://api.test/v1/ask", "json": {"messages": []}}
 _SCRIPT: list[Json] = [
     {"json": {"choices": [{"index": 0, "delta": {"content": "für 雨"}, "finish_reason": None}]}},
     {"event": "x", "id": "1", "extra": [["retry", "9"]], "text": "[DONE]"},

@@ -101,7 +101,8 @@ _WORDS = (
     ":",
     "stop",
 )
-_INDEXES: tuple[Any, ...] = (0, 0, 0, 1, 1, 2, None, "0", -1, True, 0.5)
+# One that is no integer stands for its position, for the package: no server sends such.
+_INDEXES: tuple[Any, ...] = (0, 0, 0, 1, 1, 2, None, -1)
 _ODD: tuple[Any, ...] = (None, 0, 1.5, True, [], {}, [None], {"index": 0}, [[]], "x")
 _DELTAS = (
     "content", "content", "content", "refusal", "reasoning", "reasoning_content", "reasoning_text", "role",
