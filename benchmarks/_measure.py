@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 URL = "https://api.openai.com/v1/chat/completions"
-WORDS = "the model answers a question about weather trains invoices parsers and the length of a river in words".split()
+WORDS = "the model answers a question about weather trains invoices parsers and a river in words".split()
 
 
 def make_body(number: int, kilobytes: float) -> dict[str, Any]:

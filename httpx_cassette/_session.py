@@ -30,7 +30,7 @@ class Stats:
     Args:
         replayed: Calls answered from a cassette.
         recorded: Real calls whose answer was stored.
-        live: Real calls in all.
+        live: Real calls, but for those that were passed.
         passed: Real calls that were let through without a look at the cassette.
         ignored: Calls answered 404 here.
         waited: Calls answered by the real call of an identical one.

@@ -3,7 +3,7 @@
 The two libraries are unrelated class trees of one shape, so what serves them is written once, against that
 shape, and each library adds a class that derives from its own two base transports and from nothing of the
 other: ``anthropic.DefaultHttpxClient`` refuses a transport with any httpx ancestor.
-``Any`` stays in this module: it is where the two libraries meet.
+Objects of either library are ``Any`` here and in the modules of streams and waiting: it is where they meet.
 """
 
 from __future__ import annotations

@@ -150,7 +150,12 @@ def test_the_same_thread_does_not_wait_for_itself(tmp_path: Path) -> None:
         forwarded.sink.feed(ANSWER)
         forwarded.sink.end().run()
 
-    assert (2, 2) == (where.stats.live, where.stats.recorded)
+    assert (2, 1, {"stored by another": 1}) == (
+        where.stats.live,
+        where.stats.recorded,
+        where.stats.unrecorded,
+    )
+    assert ("recorded", "live") == (first.served.outcome, second.served.outcome)
     assert 1 == len(lines(tmp_path / "chat.jsonl"))
 
 

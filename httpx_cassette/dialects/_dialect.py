@@ -1,8 +1,8 @@
 """What a provider's wire format is, as far as keys, guards and streams are concerned.
 
 A dialect is tables; this module says which ones and applies none of them.
-The rules that interpret them live in ``_canonical.py`` (keys) and ``_script.py`` (streams), so that a new
-format is a new table and not new code.
+The rules that interpret them live in ``_fingerprint.py`` and ``_rules.py`` (keys) and in ``_script.py``
+(streams), so that a new format is a new table and not new code.
 Nothing here knows about transports, files or other dialects.
 """
 

@@ -128,7 +128,8 @@ class Reading:
         totals: The running copies, each with the slot that it sums up.
         padding: What is dropped.
         lanes: Where the event speaks.
-        is_ambiguous: The slot of a text cannot be told: two claim it, or a tool has no index.
+        is_ambiguous: The slot of a text or a running value cannot be told: two claim it, or a tool has no
+            index.
     """
 
     __slots__ = (
@@ -328,6 +329,8 @@ def _add_path(root: _Node, path: str, rule: str) -> _Node:
 def _read_object(node: _Node, value: dict[str, Json], indexes: tuple[int, ...], reading: Reading) -> None:
     named = node.named
     if node.holds_running:
+        # Two choices of one index, or one without and another that has its position.
+        reading.is_ambiguous |= (node.path, indexes) in reading.holders
         reading.holders[node.path, indexes] = value
     for name, item in value.items():
         child = named.get(name)

@@ -275,7 +275,8 @@ class _Assembler:
         self._close_runs(reading)
         self._script.append(stored)
         reading.drop_padding()
-        self._note_running(reading, reading, len(self._script) - 1)
+        holders = [holder for holder, _ in reading.running]
+        self._note_running(reading, holders, len(self._script) - 1)
         if reading.is_divisible():
             self._begin_run(event, reading, is_new)
 
@@ -300,17 +301,17 @@ class _Assembler:
         found = (self._running.get((path, indexes, name)) for path, indexes, name, _ in reading.latest)
         return any(running is not None and running.number > run.number for running in found)
 
-    def _note_running(self, reading: Reading, stored: Reading, number: int) -> None:
+    def _note_running(self, reading: Reading, holders: list[dict[str, Json]], number: int) -> None:
         """Remember the running values of an event, and which stored event they are sent with.
 
         Of runs side by side the one that was heard last need not be the last in the script: the value that
         came last is sent with the event that a client will read last.
         """
-        for path, indexes, name, latest in reading.latest:
+        for holder, (path, indexes, name, latest) in zip(holders, reading.latest, strict=True):
             place = (path, indexes, name)
             before = self._running.get(place)
             if before is None or before.number <= number:
-                self._running[place] = _Running(number, stored.holders[path, indexes], name, latest)
+                self._running[place] = _Running(number, holder, name, latest)
             else:
                 self._running[place] = before._replace(latest=latest)
 
@@ -349,9 +350,10 @@ class _Assembler:
         for slot, found in lists.items():
             holder, name = run.reading.lists[slot]
             cast("list[Json]", holder[name]).extend(cast("list[Json]", found))
-        for path, indexes, name, latest in reading.latest:
-            run.reading.holders[path, indexes][name] = latest
-        self._note_running(reading, run.reading, run.number)
+        holders = [run.reading.holders[path, indexes] for path, indexes, _, _ in reading.latest]
+        for holder, (_, _, name, latest) in zip(holders, reading.latest, strict=True):
+            holder[name] = latest
+        self._note_running(reading, holders, run.number)
         if reading.is_ended:
             self._close(run)
         elif may_be_usual and len(pieces) == 1 and active and run.tries:
