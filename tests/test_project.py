@@ -116,15 +116,15 @@ def test_the_classifiers_start_at_the_oldest_python(about: importlib.metadata.Pa
     assert list(range(min(minors), max(minors) + 1)) == sorted(minors)
 
 
-def test_the_core_needs_three_packages(about: importlib.metadata.PackageMetadata) -> None:
-    """Everything beside the hot path is an extra, or fills in for an old Python."""
+def test_the_core_needs_few_packages(about: importlib.metadata.PackageMetadata) -> None:
+    """Everything beside httpx, what comes with it and the hot path is an extra, or fills in for an old Python."""
     needed = [
         re.split(r"[^\w-]", requirement)[0].replace("-", "_")
         for requirement in about.get_all("Requires-Dist") or ()
         if ";" not in requirement
     ]
 
-    assert ["ahocorasick_rs", "httpx", "orjson"] == sorted(needed)
+    assert ["ahocorasick_rs", "anyio", "httpx", "orjson"] == sorted(needed)
 
 
 def test_the_package_is_typed_and_licensed() -> None:

@@ -481,7 +481,7 @@ def test_no_literal_makes_its_rule_slow(start: str) -> None:
         started = time.process_time()
         DEFAULT.text(text)
 
-        assert time.process_time() - started < 0.1, literal
+        assert time.process_time() - started < 5, literal
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ __all__ = [
     "question",
     "said",
     "said_in",
+    "transport",
 ]
 
 HOST = "https://api.openai.com"
@@ -159,19 +160,18 @@ def client(
     source: Path | Cassette, mode: str, upstream: httpx.BaseTransport | None = None, **options: Any
 ) -> httpx.Client:
     """Return a client on a cassette."""
-    return httpx.Client(transport=_transport(source, mode, upstream, options))
+    return httpx.Client(transport=transport(source, mode, upstream, **options))
 
 
 def async_client(
     source: Path | Cassette, mode: str, upstream: httpx.AsyncBaseTransport | None = None, **options: Any
 ) -> httpx.AsyncClient:
     """Return an async client on a cassette."""
-    return httpx.AsyncClient(transport=_transport(source, mode, upstream, options))
+    return httpx.AsyncClient(transport=transport(source, mode, upstream, **options))
 
 
-def _transport(
-    source: Path | Cassette, mode: str, upstream: Any, options: dict[str, Any]
-) -> CassetteTransport:
+def transport(source: Path | Cassette, mode: str, upstream: Any = None, **options: Any) -> CassetteTransport:
+    """Return a transport on a cassette."""
     # Stops are looked for here, and must not turn the exit status of the trials into 2.
     return CassetteTransport(source, mode=mode, next_transport=upstream, **{"on_miss": None, **options})
 

@@ -12,7 +12,6 @@ import os
 import pickle
 import select
 import signal
-import sys
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -144,7 +143,7 @@ def in_children(
         pid = os.fork()
         if pid == 0:
             # A lock that is never free is looked for in vain from outside.
-            faulthandler.dump_traceback_later(0.9 * patience, file=sys.__stderr__)
+            faulthandler.dump_traceback_later(0.9 * patience, file=2)
             _live(lambda work=work, far=far: _tell(work, far))  # type: ignore[misc]  # bound here
         os.close(far)
         children.append((pid, near))

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Protocol
 
 import anyio
+import httpx
 
-from httpx_cassette import Cassette, CassetteStop
+from httpx_cassette import Cassette, CassetteStop, CassetteTransport
 
-from ._calls import URL, Upstream, answer_to, ask, async_client, client, question, said
+from ._calls import URL, Upstream, answer_to, ask, async_client, client, question, said, transport
 from ._children import in_children
 from ._store import CassetteStore, key_of, text_of
 from ._trial import Account, Setting, Trial
@@ -153,21 +154,26 @@ class StoreScribe:
         return self._store.get(key) == text_of(key, *SIZE)
 
 
-class ClientScribe:
-    """Writes through clients."""
+class TransportScribe:
+    """Writes through transports. A client of httpx has a lock of its own, for cookies, that forks badly."""
 
     def __init__(self, path: Path) -> None:
-        self._records = client(Cassette(path, fsync=False), "record", Upstream())
-        self._replays = client(Cassette(path), "replay")
+        self._records = transport(Cassette(path, fsync=False), "record", Upstream())
+        self._replays = transport(Cassette(path), "replay")
 
     def put(self, key: bytes) -> bool:
-        return said(ask(self._records, key.hex())) == answer_to(key.hex())
+        return self._ask(self._records, key) == answer_to(key.hex())
 
     def holds(self, key: bytes) -> bool:
         try:
-            return said(ask(self._replays, key.hex())) == answer_to(key.hex())
+            return self._ask(self._replays, key) == answer_to(key.hex())
         except CassetteStop:
             return False
+
+    def _ask(self, asked: CassetteTransport, key: bytes) -> str:
+        response = asked.handle_request(httpx.Request("POST", URL, json=question(key.hex())))
+        response.read()
+        return said(response)
 
 
 def _fork(setting: Setting, account: Account, open_scribe: Callable[[Path], Scribe]) -> None:
@@ -175,7 +181,9 @@ def _fork(setting: Setting, account: Account, open_scribe: Callable[[Path], Scri
     path, rounds, chance = setting.folder / "fork.jsonl", setting.of(15, 150), setting.random
     scribe = open_scribe(path)
     stop = threading.Event()
-    keys: list[bytes] = []
+    keys = [key_of(chance)]
+    # What the first call imports is imported: a fork in the middle of an import is Python's own affair.
+    account.expect(scribe.put(keys[0]) and scribe.holds(keys[0]), "the first recording is not found")
 
     def append(own: random.Random) -> None:
         while not stop.is_set():
@@ -223,5 +231,5 @@ TRIALS = (
     Trial("trio", ONE_ANSWER, partial(_mixed, run=partial(_loop, backend="trio"))),
     Trial("everything", ONE_ANSWER, partial(_mixed, run=_everything)),
     Trial("fork", "0 lost with an open cassette", partial(_fork, open_scribe=StoreScribe)),
-    Trial("fork-clients", "0 lost with open clients", partial(_fork, open_scribe=ClientScribe)),
+    Trial("fork-transport", "0 lost with open transports", partial(_fork, open_scribe=TransportScribe)),
 )
