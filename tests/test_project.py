@@ -117,7 +117,7 @@ def test_the_classifiers_start_at_the_oldest_python(about: importlib.metadata.Pa
 
 
 def test_the_core_needs_few_packages(about: importlib.metadata.PackageMetadata) -> None:
-    """Everything beside httpx, what comes with it and the hot path is an extra, or fills in for an old Python."""
+    """What is neither httpx, nor comes with it, nor is the hot path, is an extra or for an old Python."""
     needed = [
         re.split(r"[^\w-]", requirement)[0].replace("-", "_")
         for requirement in about.get_all("Requires-Dist") or ()
