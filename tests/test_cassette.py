@@ -926,3 +926,19 @@ def test_opening_costs_nothing_at_any_size() -> None:
 
     assert time.process_time() - start < 20
     assert 1000 == len(cassettes)
+
+
+def test_a_file_that_is_gone_is_not_answered_from_by_a_new_transport(tmp_path: Path) -> None:
+    """Who deletes a cassette, or puts another in its place, means it; what is open already goes on."""
+    path = tmp_path / "c.jsonl"
+    old = open_cassette(path)
+    old.append(exchange("a"))
+    assert old is open_cassette(path)
+    path.unlink()
+
+    new = open_cassette(path)
+
+    assert new is not old
+    assert (1, 0) == (len(old), len(new))
+    path.write_bytes(b"")
+    assert open_cassette(path) is new

@@ -514,3 +514,48 @@ def test_what_a_child_forgets(tmp_path: Path) -> None:
     assert all(new is not old for new, old in zip((_flow._FRESH_LOCK, _flight._LOCK), before, strict=True))
     leader.close()
     follower.close()
+
+
+def test_a_report_that_cannot_be_made_hides_no_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours in the report leaves a miss with its fingerprint, and no ordinary exception."""
+
+    def fail(facts: object) -> CassetteMiss:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("httpx_cassette._search.miss", fail)
+    where = session(tmp_path / "chat.jsonl")
+    with pytest.raises(CassetteMiss) as caught:
+        tell(exchange(asked(), where, ME))
+
+    assert (
+        "  the report could not be made: RuntimeError; please report it" == str(caught.value).splitlines()[-1]
+    )
+    assert caught.value.fingerprint in str(caught.value)
+    assert 1 == len(_ledger.entries())
+
+
+def test_a_report_shows_no_credential_of_the_call(tmp_path: Path) -> None:
+    """A credential of no known shape that stands in the prompt too is named, not shown."""
+    secret = "qWeRtY-" + "weird-shape-" * 3
+    path = tmp_path / "chat.jsonl"
+    record(session(path, mode="record"))
+    call = asked({"messages": [{"role": "system", "content": f"my key is {secret}"}]})
+    call = call._replace(headers=(*call.headers, (b"authorization", f"Bearer {secret}".encode())))
+    with pytest.raises(CassetteMiss) as caught:
+        tell(exchange(call, session(path), ME))
+
+    assert secret not in str(caught.value)
+    assert (
+        "  the difference and the command are not shown, because the authorization header stands in them"
+        == str(caught.value).splitlines()[-1]
+    )
+
+
+def test_a_forked_child_has_locks_of_its_own(tmp_path: Path) -> None:
+    """What another thread held at the fork is free in the child."""
+    where = session(tmp_path / "chat.jsonl")
+    before = where.lock, where.opening
+    _session._after_fork()
+
+    assert where.lock is not before[0]
+    assert where.opening is not before[1]

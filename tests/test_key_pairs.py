@@ -44,6 +44,12 @@ def packed(body: bytes, encoding: str = "gzip") -> Call:
     return call(body, headers={"content-encoding": encoding})
 
 
+def pem(text: str) -> str:
+    """Return a private key block with a text in it that is no part of a key."""
+    lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 3
+    return f"-----BEGIN PRIVATE KEY-----\n{lines}({text!r})\n-----END PRIVATE KEY-----"
+
+
 def form(body: str | bytes) -> Call:
     return post(body, content_type=FORM)
 
@@ -150,6 +156,18 @@ SAME = {
 }
 
 DIFFERENT = {
+    "form-code": Pair(form("code=print(1)"), form("code=print(2)")),
+    "form-token-of-a-page": Pair(form("token=page2"), form("token=page3")),
+    "query-code-of-a-country": Pair(at("https://h.example/c?code=DE"), at("https://h.example/c?code=FR")),
+    "text-in-a-private-key": Pair(post({"content": pem("explain!")}), post({"content": pem("delete!")})),
+    "prefill-of-a-model": Pair(
+        post({"contents": [{"role": "model", "parts": [{"text": "a "}]}]}),
+        post({"contents": [{"role": "model", "parts": [{"text": "a"}]}]}),
+    ),
+    "default-of-a-schema": Pair(
+        post({"tools": [{"input_schema": {"default": {"text": "a "}}}]}),
+        post({"tools": [{"input_schema": {"default": {"text": "a"}}}]}),
+    ),
     # -- URL and headers
     "method": Pair(call(method="PUT"), call(method="POST")),
     "scheme": Pair(at("http://h/v1"), at("https://h/v1")),
