@@ -184,10 +184,14 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure a hit against the floor: the same client on a transport that has the answer ready."""
+    """Measure against a floor: ``nox -s bench -- hit open record import stream [--quick] [--json]``."""
     # Not in place: an editable install costs an import hook that users do not have.
     session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))
-    session.run("python", "benchmarks/bench_hit.py", *session.posargs)
+    known = sorted(path.stem.removeprefix("bench_") for path in Path("benchmarks").glob("bench_*.py"))
+    names = [word for word in session.posargs if word in known] or ["hit"]
+    options = [word for word in session.posargs if word not in known]
+    for name in names:
+        session.run("python", f"benchmarks/bench_{name}.py", *options)
 
 
 @nox.session
