@@ -47,7 +47,7 @@ def main(folder: Path, is_short: bool) -> Account:
     for scene in SCENES:
         for fault in FAULTS:
             for lasts in (False, True):
-                step = 6 if is_short else 1
+                step = 8 if is_short else 1
                 at = 1
                 while True:
                     number += 1

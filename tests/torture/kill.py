@@ -54,9 +54,10 @@ SHARES = {SMALL: 0.03, LARGE: 0.50}
 
 
 class Aim:
-    """How long after the beginning of a write to kill, so that the line is torn; learns from its hits.
+    """How long after the beginning of a write to kill, so that the line is torn; learns from what it hit.
 
-    How long a write takes, and a timer, depends on the machine.
+    How long a write takes, and a timer, depends on the machine. Of some delays it tries each as often as it
+    may be the best, by what was seen so far.
 
     Args:
         chance: Chooses.
@@ -65,18 +66,21 @@ class Aim:
 
     def __init__(self, chance: random.Random, most: float) -> None:
         self._chance = chance
-        self._most = most
-        self._hits: list[float] = []
+        self._delays = [most * 0.75**step for step in range(10)]
+        self._hits = [1] * len(self._delays)
+        # None is thought to be good before it has hit: of small lines few are torn by the best.
+        self._misses = [6] * len(self._delays)
 
     def next(self) -> float:
-        chance = self._chance
-        if self._hits and chance.random() < 0.8:
-            return max(1e-6, chance.choice(self._hits) * chance.uniform(0.8, 1.2))
-        return max(1e-6, chance.random() * self._most)
+        """Return the delay to try."""
+        drawn = map(self._chance.betavariate, self._hits, self._misses)
+        _, delay = max(zip(drawn, self._delays, strict=True))
+        return delay * self._chance.uniform(0.9, 1.1)
 
-    def learn(self, delay: float) -> None:
-        """Take note of a delay that tore a line."""
-        self._hits.append(delay)
+    def learn(self, delay: float, is_hit: bool) -> None:
+        """Take note of whether a delay tore a line."""
+        nearest = min(range(len(self._delays)), key=lambda at: abs(self._delays[at] - delay))
+        (self._hits if is_hit else self._misses)[nearest] += 1
 
 
 def _kill(setting: Setting, account: Account, size: Size, fsync: bool, kills: int) -> None:
@@ -89,7 +93,7 @@ def _kill(setting: Setting, account: Account, size: Size, fsync: bool, kills: in
         # A machine that is busy with something else tears less at first.
         _kill_many(setting, account, size, size.per_file, aim, partial(CassetteStore, fsync=fsync))
     account.need("torn tails", share * account.counts["kills"])
-    account.control(lambda other: _kill_many(setting, other, size, min(kills, 200), aim, CarelessStore))
+    account.control(lambda other: _kill_many(setting, other, size, min(kills, 150), aim, CarelessStore))
 
 
 def _has_share(account: Account, share: float) -> bool:
@@ -131,10 +135,10 @@ def _kill_on_one_file(
             keys = Child(work, KEY, Doom(chance.randint(1, 4), delay)).bury()
         tail = torn_tail(path)
         # A child that died before its first write leaves the tail of the one before.
-        if tail is not None and tail not in tails:
-            tails.add(tail)
-            if delay:
-                aim.learn(delay)
+        is_torn = tail is not None and tail not in tails
+        tails.update([tail] if tail is not None else [])
+        if delay:
+            aim.learn(delay, is_torn)
         account.see("kills")
         reader.refresh()
         look_up(reader, keys, size, account)
@@ -162,7 +166,7 @@ def _kill_on_one_file(
 def trained_aim(chance: random.Random, folder: Path) -> Aim:
     """Return an aim at small lines that has learned from some kills of its own."""
     aim, path = Aim(chance, SMALL.delay), folder / "training.jsonl"
-    _kill_on_one_file(aim, chance, Account(), SMALL, 60, path, partial(CassetteStore, path))
+    _kill_on_one_file(aim, chance, Account(), SMALL, 100, path, partial(CassetteStore, path))
     path.unlink()
     return aim
 

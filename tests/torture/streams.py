@@ -33,19 +33,23 @@ WORD = 12
 
 PER_FILE = 25
 
+#: The share of the kills that must tear a line, or the trial could not have failed.
+TORN = 0.03
+
 
 def _kill(setting: Setting, account: Account, record: Callable[..., None]) -> None:
-    chance, kills = setting.random, setting.of(40, 1_000)
+    chance, kills = setting.random, setting.of(30, 600)
     aim = trained_aim(chance, setting.folder)
-    record(
-        setting.folder / "warm-up.jsonl", False, "warm", lambda word: None, 1
-    )  # Imports, once for all children.
-    for first in range(0, kills, PER_FILE):
-        path = setting.folder / f"{first}.jsonl"
-        _kill_on_one_file(chance, aim, account, min(PER_FILE, kills - first), path, record)
+    # Imports, once for all children.
+    record(setting.folder / "warm-up.jsonl", False, "warm", lambda word: None, 1)
+    path = setting.folder / "streams.jsonl"
+    while (done := account.counts["kills"]) < kills or (
+        account.counts["torn tails"] < TORN * done and done < 3 * kills
+    ):
+        _kill_on_one_file(chance, aim, account, min(PER_FILE, kills), path, record)
         path.unlink()
-    account.need("killed in a stream", 0.05 * kills)
-    account.need("torn tails", 0.03 * kills)
+    account.need("killed in a stream", 0.05 * account.counts["kills"])
+    account.need("torn tails", TORN * account.counts["kills"])
 
 
 def _kill_on_one_file(
@@ -70,10 +74,10 @@ def _kill_on_one_file(
         ended = [word.decode()[6:] for word in words if word.startswith(b"ended")]
         account.see("killed in a stream", len(begun) > len(ended))
         tail = torn_tail(path)
-        if tail is not None and tail not in tails:
-            tails.add(tail)
-            if delay:
-                aim.learn(delay)
+        is_torn = tail is not None and tail not in tails
+        tails.update([tail] if tail is not None else [])
+        if delay:
+            aim.learn(delay, is_torn)
         finished += ended
     account.see("acknowledged", len(finished))
     account.see("torn tails", len(tails))
