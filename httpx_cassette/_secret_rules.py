@@ -12,6 +12,8 @@ The rules of this file:
 - *A boundary that bears escapes.* No letter or digit stands before a credential, except where that
   letter ends an escape: the arguments of a tool call are JSON inside a string, where a line break is a
   backslash and an ``n``.
+- *Percent-encoded as well*: a prompt may hold a URL, and a URL's own parts write ``/``, ``+``, ``=`` and
+  ``:`` as escapes.
 - *A missed key is worse than a redacted word*, so where a prefix is unmistakable nothing else is asked.
 
 Sources: the providers' own pages where they print a key, and the rule sets of gitleaks (gitleaks.toml,
@@ -28,6 +30,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
 
 __all__ = [
     "WEAK_RULES",
@@ -82,6 +85,7 @@ def _bounded(literal: str) -> str:
         rf"(?<=\\u[0-9A-Fa-f]{{4}}{text})",
         rf"(?<=\\x[0-9A-Fa-f]{{2}}{text})",
         rf"(?<=%[0-9A-Fa-f]{{2}}{text})",
+        rf"(?<=%5[Cc][bfnrt]{text})",
     )
     return f"{text}(?:{'|'.join(before)})"
 
@@ -92,15 +96,20 @@ def _run(
     """Yield the rules for literals that are followed by a run of one alphabet."""
     length = f"{{{least}}}(?![A-Za-z0-9])" if exact else f"{{{least},}}"
     for literal in literals.split():
-        tail = rf"[{alphabet}\\]{{{least}}}"
-        yield Rule(kind, literal, f"{_bounded(literal)}[{alphabet}]{length}", tail, accept)
+        tail = rf"[{alphabet}\\{_ESCAPES if '/' in alphabet else ''}]{{{least}}}"
+        yield Rule(kind, literal, f"{_bounded(literal)}{_letter(alphabet)}{length}", tail, accept)
+
+
+def _letter(alphabet: str) -> str:
+    """Return the expression for one letter of an alphabet, percent-encoded where a URL would write it so."""
+    return rf"(?:[{alphabet}]|%2[BbFf]|%3[Dd])" if "/" in alphabet else f"[{alphabet}]"
 
 
 def _after(kind: str, literals: tuple[str, ...], least: int, alphabet: str, accept: Accept) -> Iterator[Rule]:
     """Yield the rules for literals that introduce a credential and are no part of it."""
     for literal in literals:
-        pattern = f"{_bounded(literal)}(?P<secret>[{alphabet}]{{{least},}})"
-        yield Rule(kind, literal, pattern, rf"[{alphabet}\\]{{{least}}}", accept)
+        pattern = f"{_bounded(literal)}(?P<secret>{_letter(alphabet)}{{{least},}})"
+        yield Rule(kind, literal, pattern, rf"[{alphabet}\\{_ESCAPES}]{{{least}}}", accept)
 
 
 _ALNUM = "A-Za-z0-9"
@@ -109,6 +118,8 @@ _WORD = "A-Za-z0-9_"
 _URLSAFE = "-A-Za-z0-9_"
 _BASE64 = "A-Za-z0-9+/="
 _HEX = "0-9a-f"
+#: What an escape of a URL begins with; the letters behind it are in every alphabet with a slash.
+_ESCAPES = "%"
 
 _LONG_RUN = r"[A-Za-z0-9]{16,}"
 _DIGIT = r"[0-9]"
@@ -152,7 +163,7 @@ def _if_token(value: str) -> str | None:
 
 def _if_basic(value: str) -> str | None:
     """Accept base64 of ``user:password``; "Basic responsibilities" is base64 by its alphabet alone."""
-    token = value.rstrip("=")
+    token = unquote(value).rstrip("=")
     try:
         decoded = base64.b64decode(token + "=" * (-len(token) % 4), validate=True)
     except binascii.Error:
@@ -176,14 +187,17 @@ _TEMPLATE = r"[*xX.]+|\$\w+|\$?\{+[^{}]*\}+|%s|\[[^\]]*\]"
 
 
 def _if_userinfo(value: str) -> str | None:
-    password = value.partition(":")[2]
+    password = "".join(re.split(":|%3[Aa]", value, maxsplit=1)[1:])
     return None if re.fullmatch(_TEMPLATE, password) else value
 
 
-_PEM_END = r"-----END[A-Z0-9 ]{0,40}-----\Z"
-_PEM_HEAD = r"-----BEGIN[A-Z0-9 ]{0,40}-----"
+#: The blank of a PEM line, as it is, as a URL writes it, and as a form does.
+_PEM_BLANK = r"(?: |%20|\+)"
+_PEM_NAME = r"(?:[A-Z0-9 +]|%20){0,40}"
+_PEM_END = rf"-----END{_PEM_NAME}-----\Z"
+_PEM_HEAD = rf"-----BEGIN{_PEM_NAME}-----"
 _PEM_GAP = r"\s+|\\+[nrt]"
-_PEM_LINE = r"(?:\s|\\[nrt]|\\(?!/))*(?:[A-Za-z0-9+/=]|\\/){32,}"
+_PEM_LINE = r"(?:\s|\\[nrt]|\\(?!/)|%0[AaDd])*(?:[A-Za-z0-9+/=]|\\/|%2[BbFf]|%3[Dd]){32,}"
 _BASE64_ONLY = r"[A-Za-z0-9+/=]+"
 
 
@@ -209,14 +223,22 @@ def _if_private_key(value: str) -> str | None:
         while (line := re.compile(_PEM_LINE).match(value, stop)) is not None:
             stop = line.end()
         value = value[:stop]
+    # For this look only: a digest of what is decoded would make two texts one.
+    plain = unquote(value) if "%" in value else value
     # "..." between the two lines is documentation; the shortest key (Ed25519, PKCS 8) has 64 characters.
-    return value if len(re.sub("\0[^\0]*\0", "", key_material(value))) >= 32 else None
+    return value if len(re.sub("\0[^\0]*\0", "", key_material(plain))) >= 32 else None
 
 
 _USERINFO = r"""[^\s/?#@:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,256}|[A-Za-z0-9_-]{20,256}"""
 #: In JSON bytes a password may hold escapes, which the pattern sees undone.
 _USERINFO_TAIL = r"""\\{0,4}/?(?:[^\s/?#@:"'`<>\\]{0,256}:[^\s/?#"'`<>]{1,256}|[A-Za-z0-9_-]{20,256})@"""
-_SLASH = r"\\{0,4}/"
+_SLASH = r"(?:\\{0,4}/|(?:%5[Cc]){0,4}%2[Ff])"
+#: The same in a URL that is part of another, where all that would end a part is an escape.
+_ENCODED_USER = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%(?!2[3Ff]|3[AaFf]|40)[0-9A-Fa-f]{2})"
+_ENCODED_PASSWORD = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%(?!2[3Ff]|3[Ff])[0-9A-Fa-f]{2})"
+_ENCODED_USERINFO = rf"{_ENCODED_USER}{{0,256}}%3[Aa]{_ENCODED_PASSWORD}{{1,256}}|[A-Za-z0-9_-]{{20,256}}"
+#: What stands before a credential that has no literal at its head.
+_EDGE = r"(?<=\\[bfnrt])|(?<=%[0-9A-Fa-f]{2})|(?<=%5[Cc][bfnrt])"
 
 
 def _table() -> Iterator[Rule]:
@@ -224,9 +246,9 @@ def _table() -> Iterator[Rule]:
     yield Rule(
         "private-key",
         "-----BEGIN",
-        r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"[^-]*(?:-(?!----)[^-]*){0,40}(?:-----END[A-Z0-9 ]{0,40}-----)?",
-        r"[A-Z0-9 ]{0,40}PRIVATE KEY",
+        rf"-----BEGIN{_PEM_NAME}PRIVATE{_PEM_BLANK}KEY(?:{_PEM_BLANK}BLOCK)?-----"
+        rf"[^-]*(?:-(?!----)[^-]*){{0,40}}(?:-----END{_PEM_NAME}-----)?",
+        rf"{_PEM_NAME}PRIVATE{_PEM_BLANK}KEY",
         _if_private_key,
     )
     yield from _run("age-key", "AGE-SECRET-KEY-1", "A-Z0-9", 50)
@@ -237,7 +259,7 @@ def _table() -> Iterator[Rule]:
     yield from _run("google-key", "AIza", _URLSAFE, 35, exact=True)
     yield from _run("google-key", "AQ.Ab", _URLSAFE, 30)
     yield from _run("google-token", "ya29.", f"{_URLSAFE}.", 20, accept=lambda value: value.rstrip("."))
-    yield from _run("google-token", r"1//0 1\/\/0 1\\/\\/0", _URLSAFE, 40)
+    yield from _run("google-token", r"1//0 1\/\/0 1\\/\\/0 1%2F%2F0 1%2f%2f0", _URLSAFE, 40)
     yield from _run("google-secret", "GOCSPX-", _URLSAFE, 28)
     yield from _run("hf-token", "hf_ api_org_", _ALNUM, 30)
     yield from _run("groq-key", "gsk_", _ALNUM, 40)
@@ -283,18 +305,20 @@ def _table() -> Iterator[Rule]:
     yield Rule(
         "azure-secret",
         "Q~",
-        r"(?:(?<![A-Za-z0-9_~.])|(?<=\\[bfnrt]))[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])",
+        rf"(?:(?<![A-Za-z0-9_~.])|{_EDGE})[A-Za-z0-9_~.]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}(?![A-Za-z0-9_~-])",
         r"[A-Za-z0-9_~.-]{31}",
     )
     # The common annotated key: a signature at a fixed place in 84 characters (security-utilities).
     yield Rule(
         "azure-key",
         "JQQJ9",
-        r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt]))[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{27}(?:[A-Za-z0-9]{2}==)?(?![A-Za-z0-9])",
+        rf"(?:(?<![A-Za-z0-9])|{_EDGE})[A-Za-z0-9]{{52}}JQQJ9[A-Za-z0-9]{{27}}(?:[A-Za-z0-9]{{2}}==)?(?![A-Za-z0-9])",
         r"[A-Za-z0-9]{27}",
     )
-    for name in ("AccountKey=", "SharedAccessKey="):
-        yield Rule("azure-key", name, rf"{name}(?P<secret>[{_BASE64}]{{40,}})", rf"[{_BASE64}\\]{{40}}")
+    names = ("AccountKey", "SharedAccessKey")
+    for name in (f"{name}{sign}" for name in names for sign in ("=", "%3D", "%3d")):
+        pattern = rf"{name}(?P<secret>{_letter(_BASE64)}{{40,}})"
+        yield Rule("azure-key", name, pattern, rf"[{_BASE64}\\{_ESCAPES}]{{40}}")
 
     # Messages, payments, mail.
     for kind_of in "abcdeoprs":
@@ -314,12 +338,13 @@ def _table() -> Iterator[Rule]:
         rf"webhooks{_SLASH}[0-9]{{16,20}}{_SLASH}(?P<secret>[{_URLSAFE}]{{60,}})",
         rf"{_SLASH}[0-9]{{16}}",
     )
-    yield Rule(
-        "telegram-token",
-        ":AA",
-        rf"(?<![0-9])[0-9]{{8,10}}:AA[{_URLSAFE}]{{33}}(?![A-Za-z0-9])",
-        rf"[{_URLSAFE}]{{33}}",
-    )
+    for colon in (":", "%3A", "%3a"):
+        yield Rule(
+            "telegram-token",
+            f"{colon}AA",
+            rf"(?:(?<![0-9])|(?<=%[0-9A-Fa-f]{{2}}))[0-9]{{8,10}}{colon}AA[{_URLSAFE}]{{33}}(?![A-Za-z0-9])",
+            rf"[{_URLSAFE}]{{33}}",
+        )
     yield from _run("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_", _ALNUM, 16)
     yield from _run("stripe-key", "whsec_", _BASE64, 32)
     # Two runs with a dot between them, 22 and 43 long.
@@ -342,12 +367,18 @@ def _table() -> Iterator[Rule]:
     yield from _signed("X-Amz-Signature=", "X-Amz-Security-Token=", "X-Goog-Signature=")
     yield from _signed("x-amz-signature=", "x-amz-security-token=", "x-goog-signature=")
     yield from _signed("sig=", "Signature=")
-    yield from _after("bearer", ("Bearer ", "bearer ", "Bearer%20"), 16, f"{_URLSAFE}.~+/=", _if_token)
-    yield from _after("basic", ("Basic ", "basic ", "Basic%20"), 12, _BASE64, _if_basic)
+    yield from _after(
+        "bearer", ("Bearer ", "bearer ", "Bearer%20", "bearer%20"), 16, f"{_URLSAFE}.~+/=", _if_token
+    )
+    yield from _after("basic", ("Basic ", "basic ", "Basic%20", "basic%20"), 12, _BASE64, _if_basic)
     # The slashes may be escaped, once in a tool's arguments and once more in the JSON round them.
     for literal in ("://", r":\/", r":\\/", r":\\\/"):
         pattern = rf":{_SLASH}{_SLASH}(?P<secret>{_USERINFO})@"
         yield Rule("url-userinfo", literal, pattern, _USERINFO_TAIL, _if_userinfo)
+    for literal in ("%3A%2F%2F", "%3a%2f%2f", "%3A%5C%2F", "%3a%5c%2f"):
+        pattern = rf"%3[Aa]{_SLASH}{_SLASH}(?P<secret>{_ENCODED_USERINFO})%40"
+        tail = f"(?:%5[Cc]%2[Ff])?(?:{_ENCODED_USERINFO})%40"
+        yield Rule("url-userinfo", literal, pattern, tail, _if_userinfo)
 
 
 def _signed(*names: str) -> Iterator[Rule]:
@@ -357,6 +388,13 @@ def _signed(*names: str) -> Iterator[Rule]:
         before = rf"(?:(?<=[?&;, ]{name})|(?<=u0026{name}))"
         secret = r"(?P<secret>[A-Za-z0-9%+/=_.~-]{16,})"
         yield Rule("signed-url", name, f"{name}{before}{secret}", r"[A-Za-z0-9%+/=_.~\\-]{16}", _if_signed)
+        # The signed URL as a parameter of another; its own escapes are encoded once more.
+        for encoded in (name.replace("=", "%3D"), name.replace("=", "%3d")):
+            heads = (r"%26", r"%3[BbFf]", r"%2[0Cc]", r"u0026")
+            before = "|".join(f"(?<={head}{encoded})" for head in heads)
+            secret = r"(?P<secret>(?:[A-Za-z0-9_.~-]|%(?:25)?(?:2[BbFf]|3[Dd])){16,})"
+            pattern = f"{encoded}(?:{before}){secret}"
+            yield Rule("signed-url", encoded, pattern, r"[A-Za-z0-9%_.~\\-]{16}", _if_signed)
 
 
 def _if_signed(value: str) -> str | None:

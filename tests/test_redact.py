@@ -7,9 +7,9 @@ import json
 import pickle
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given, settings
@@ -228,6 +228,23 @@ def test_the_gate_opens_for_every_credential_in_json(kind: str, before: str, sec
     assert DEFAULT.concerns(Gate.SECRET)
 
 
+@pytest.mark.parametrize(("kind", "before", "secret", "after"), list(spellings()))
+@pytest.mark.parametrize("letters", [str.upper, str.lower], ids=["upper", "lower"])
+def test_a_credential_is_found_where_a_url_is_part_of_another(
+    letters: Callable[[str], str], kind: str, before: str, secret: str, after: str
+) -> None:
+    """Percent-encoded, with escapes of either case, nothing of it stays and its kind is known."""
+    plain = unquote(f"x?{before}{secret}{after}")
+    text = re.sub("%..", lambda escape: letters(escape[0]), quote(plain, safe=""))
+
+    redacted = DEFAULT.text(text)
+
+    assert max(re.findall("[A-Za-z0-9]+", secret), key=len) not in redacted
+    assert f"<redacted:{kind}:" in redacted
+    assert Gate.SECRET in scan(text.encode())
+    assert DEFAULT.text(redacted) is redacted
+
+
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_stays(text: str) -> None:
     """Words, code and documentation are not credentials."""
@@ -434,6 +451,10 @@ HOSTILE += [
     "a://b:c@ ",
     "://" + "a" * 250,
     "://a:" + "b" * 250,
+    "%3A%2F%2F",
+    "%3A%2F%2Fa%3A",
+    "%3A%2F%2F" + "%41" * 250,
+    "%3A%2F%2Fa%3A" + "%40" * 250,
 ]
 HOSTILE += [
     HEAD,
@@ -518,7 +539,7 @@ def test_credentials_in_path_and_values_of_a_url_are_encoded_placeholders() -> N
 
     assert re.sub("[0-9a-f]{16}", "*", url) == (
         "https://h/bot%3Credacted:telegram-token:*%3E/send?q=%3Credacted:openai-key:*%3E"
-        "&next=https:%2F%2F%3Credacted:url-userinfo:*%3E%40db%2Fx%3Fa%3D1%202&a=%2f"
+        "&next=https%3A%2F%2F%3Credacted:url-userinfo:*%3E%40db%2Fx%3Fa%3D1%202&a=%2f"
     )
     assert DEFAULT.url(url) == url
 
