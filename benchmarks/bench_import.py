@@ -1,6 +1,7 @@
-"""What does ``import httpx_cassette`` cost on top of ``import httpx``?
+"""What does ``import httpx_cassette`` cost on top of ``import httpx``, and what the first transport?
 
-Each figure is a fresh process, with bytecode cached, alternating; wall time of the import statement alone.
+Each figure is a fresh process, with bytecode cached, alternating; wall time of the one statement alone. What
+serves calls is imported with the first transport, so that is measured too.
 
     python benchmarks/bench_import.py [--quick] [--json] [--versions]
 """
@@ -17,23 +18,34 @@ from dataclasses import dataclass
 
 from _measure import parse_options, print_rows, spread
 
-PROGRAM = "import time, httpx; a = time.perf_counter(); import {module}; print(time.perf_counter() - a)"
+PROGRAM = "{before}; import time; a = time.perf_counter(); {statement}; print(time.perf_counter() - a)"
+
+_READY = "import httpx; from httpx_cassette import CassetteTransport"
+
+#: What is measured, and what has been done before it.
+STATEMENTS = {
+    "import httpx_cassette": "import httpx",
+    "import httpx_cassette.httpx2": "import httpx, httpx2",
+    "import json": "import httpx",
+    "CassetteTransport('absent.jsonl')": _READY,
+    "CassetteTransport('absent.jsonl', mode='record')": _READY,
+}
 
 
 @dataclass
 class Row:
-    """One line of the table, in milliseconds; the goal is 5 for the package."""
+    """One line of the table, in milliseconds; the goal is 5 for the import of the package."""
 
-    module: str
+    statement: str
     milliseconds: float
     spread: float
 
 
-def once(module: str) -> float:
-    """Return the seconds of one import in a fresh process."""
+def once(statement: str) -> float:
+    """Return the seconds that a statement takes in a fresh process."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(module=module)],
+        [sys.executable, "-c", PROGRAM.format(before=STATEMENTS[statement], statement=statement)],
         capture_output=True,
         text=True,
         check=True,
@@ -44,17 +56,17 @@ def once(module: str) -> float:
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Yield the table row by row."""
-    modules = ["httpx_cassette", "httpx_cassette.httpx2", "json"]
-    samples: dict[str, list[float]] = {module: [] for module in modules}
-    for module in modules:
-        once(module)  # Bytecode is written here.
+    statements = [*STATEMENTS]
+    samples: dict[str, list[float]] = {statement: [] for statement in statements}
+    for statement in statements:
+        once(statement)  # Bytecode is written here.
     chance = random.Random(7)
     for _ in range(10 if quick else 40):
-        chance.shuffle(modules)
-        for module in modules:
-            samples[module].append(once(module) * 1e3)
-    for module, taken in sorted(samples.items()):
-        yield Row(module, statistics.median(taken), spread(taken))
+        chance.shuffle(statements)
+        for statement in statements:
+            samples[statement].append(once(statement) * 1e3)
+    for statement, taken in samples.items():
+        yield Row(statement, statistics.median(taken), spread(taken))
 
 
 if __name__ == "__main__":

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import importlib
 import typing
 
-from ._answer import Served
-from ._call import Call
-from ._cassette import Cassette
-from ._errors import (
-    CallLimitReached,
-    CassetteChanged,
-    CassetteDamaged,
-    CassetteError,
-    CassetteMiss,
-    CassetteReadOnly,
-    CassetteStop,
-    CassetteUnusable,
-    CassetteVersionError,
-    CassetteWriteError,
-    OptionError,
-    SystemPromptMissing,
-    WrongClientError,
-)
-from ._fingerprint import KEY_VERSION, KeyPolicy
-from ._flow import Stats
-from ._ledger import expected_miss
-from ._mode import Mode
-from ._redact import Redaction
 from ._transport import CassetteTransport
+
+if typing.TYPE_CHECKING:
+    from ._answer import Served
+    from ._call import Call
+    from ._cassette import Cassette
+    from ._errors import (
+        CallLimitReached,
+        CassetteChanged,
+        CassetteDamaged,
+        CassetteError,
+        CassetteMiss,
+        CassetteReadOnly,
+        CassetteStop,
+        CassetteUnusable,
+        CassetteVersionError,
+        CassetteWriteError,
+        OptionError,
+        SystemPromptMissing,
+        WrongClientError,
+    )
+    from ._explain import Explanation
+    from ._fingerprint import KEY_VERSION
+    from ._ledger import expected_miss
+    from ._mode import Mode
+    from ._policy import KeyPolicy
+    from ._redact import Redaction
+    from ._session import Stats
 
 __all__ = [
     "KEY_VERSION",
@@ -58,14 +63,29 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-if typing.TYPE_CHECKING:
-    from ._explain import Explanation
+#: Where the names stand that are imported when they are first asked for: a program that imports the package
+#: and makes no call pays for the transport's class alone.
+_HOMES = {
+    "Call": "_call",
+    "Cassette": "_cassette",
+    "Explanation": "_explain",
+    "KEY_VERSION": "_fingerprint",
+    "KeyPolicy": "_policy",
+    "Mode": "_mode",
+    "Redaction": "_redact",
+    "Served": "_answer",
+    "Stats": "_session",
+    "expected_miss": "_ledger",
+}
 
 
 def __getattr__(name: str) -> typing.Any:
-    # A class that is only named in annotations, in a module that only explanations need.
-    if name == "Explanation":
-        from ._explain import Explanation
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(f".{_HOMES.get(name, '_errors')}", __name__)
+    value = globals()[name] = getattr(home, name)
+    return value
 
-        return Explanation
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -27,14 +27,14 @@ from ._mode import Mode
 from ._recording import INCOMPARABLE, NewRecording, Recording
 from ._redact import Gate
 from ._request import Reading, Target, read_call, read_target, stored_request
-from ._session import Session, Stats, stop
+from ._session import Session, stop
 from ._settings import Settings
 from .dialects import Dialect, recognise
 
 if TYPE_CHECKING:
     from ._sink import Fate, Order
 
-__all__ = ["Forward", "Session", "Stats", "Step", "Wait", "exchange", "key_of", "read"]
+__all__ = ["Forward", "Session", "Step", "Wait", "exchange", "key_of", "read", "recall"]
 
 log = logging.getLogger("httpx_cassette")
 
@@ -151,22 +151,32 @@ def exchange(call: Call, session: Session, owner: Owner) -> Generator[Step, Any,
     if settings.mode is Mode.LIVE:
         session.take_budget(call, read_target(call.url, settings.redaction).stored)
         return (yield from _pass(call, settings))
-    reading, dialect = read(call, settings)
-    _guard(call, reading, dialect, settings)
-    try:
-        prompt_files = _prompt_files(settings)
-    except CassetteError as error:
-        raise _no_key(error, call, reading.target, settings) from error
-    key = _key(reading, dialect, settings, prompt_files)
-    is_sequence = call.method in ("GET", "HEAD")
-    position = session.next_position(key.digest) if is_sequence or settings.samples > 1 else None
-    sample = position or 0
-    if not is_sequence:
-        sample = min(sample, settings.samples - 1)
-    asked = _Asked(call, reading.target, dialect, key, prompt_files, position, sample)
+    asked = _ask(call, session)
     if settings.mode is Mode.REPLAY:
         return _replay_or_miss(asked, session)
     return (yield from _record(asked, session, owner))
+
+
+def recall(call: Call, session: Session) -> Replayed | None:
+    """Answer a call in the one way in which most are answered, without steps.
+
+    Args:
+        call: The call.
+        session: The transport's options and memory.
+
+    Returns:
+        What :func:`exchange` would return; ``None``, with nothing done, where it could have steps.
+
+    Raises:
+        CassetteStop: As :func:`exchange`.
+    """
+    settings = session.settings
+    if settings.mode is not Mode.REPLAY or settings.passthrough is not None:
+        return None
+    if settings.ignore is not None and settings.ignore(call):
+        session.count("ignored")
+        return _ignored()
+    return _replay_or_miss(_ask(call, session), session)
 
 
 def _pass(call: Call, settings: Settings) -> Generator[Step, Any, Forwarded]:
@@ -208,6 +218,23 @@ class _Asked(NamedTuple):
     def name(self) -> str:
         """Method and URL, for messages."""
         return f"{self.call.method} {self.target.stored}"
+
+
+def _ask(call: Call, session: Session) -> _Asked:
+    settings = session.settings
+    reading, dialect = read(call, settings)
+    _guard(call, reading, dialect, settings)
+    try:
+        prompt_files = _prompt_files(settings)
+    except CassetteError as error:
+        raise _no_key(error, call, reading.target, settings) from error
+    key = _key(reading, dialect, settings, prompt_files)
+    is_sequence = call.method in ("GET", "HEAD")
+    position = session.next_position(key.digest) if is_sequence or settings.samples > 1 else None
+    sample = position or 0
+    if not is_sequence:
+        sample = min(sample, settings.samples - 1)
+    return _Asked(call, reading.target, dialect, key, prompt_files, position, sample)
 
 
 def _replay_or_miss(asked: _Asked, session: Session) -> Replayed:

@@ -88,10 +88,13 @@ class KeyPolicy:
     @cached_property
     def is_default(self) -> bool:
         """Whether nothing was changed."""
-        return not self.as_json()
+        return not self._changed()
 
     def as_json(self) -> dict[str, Json]:
         """Return what differs from the default, as it is stored beside a recording."""
+        return {} if self.is_default else self._changed()
+
+    def _changed(self) -> dict[str, Json]:
         changed: dict[str, Json] = {}
         for option in fields(self):
             value = getattr(self, option.name)

@@ -13,13 +13,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-import orjson
-
 from ._call import Call, Json
 from ._canonical import DIGEST_ABOVE, NotJson, digest_of, escape_names, is_digest, parse_json
 from ._multipart import split_parts
 from ._paths import Paths
-from ._redact import Gate, Redaction, scan
+from ._redact import Gate, Redaction, scan_json
 from ._secret_rules import is_secret_form_name
 from ._url import Target, normal_url, read_target
 
@@ -222,7 +220,7 @@ def _stored_body(reading: Reading, redaction: Redaction) -> Json:
 
 def _stored_json(body: Json, redaction: Redaction, media: Paths) -> tuple[Json, Gate]:
     """Return a JSON body as it is stored, and what may be in it; it may be the body itself."""
-    gate = _scan(body)
+    gate = scan_json(body)
     # First what costs least: nearly every body is clean, and flags are slow to combine.
     if (gate or not redaction.is_default) and redaction.concerns(gate):
         body = redaction.json(body)
@@ -232,15 +230,6 @@ def _stored_json(body: Json, redaction: Redaction, media: Paths) -> tuple[Json, 
     if gate and gate & _MEDIA:
         body = _digest_media(body, media)
     return body, gate
-
-
-def _scan(body: Json) -> Gate:
-    try:
-        # Written anew, because an escape of the bytes as sent could hide the head of a credential, and to
-        # look for escapes takes longer than this.
-        return scan(orjson.dumps(body))
-    except TypeError:  # Integers beyond 64 bits, and lone surrogates.
-        return _ANYTHING
 
 
 def _stored_part(part: dict[str, Json], redaction: Redaction) -> Json:

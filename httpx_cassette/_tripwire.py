@@ -127,10 +127,15 @@ def _of_url(url: str) -> Iterator[_Watched]:
 
 
 def _of_environment(environ: Mapping[str, str]) -> Iterator[_Watched]:
-    for name in environ:
-        upper = name.upper()
-        if upper.endswith(_VARIABLE_ENDINGS) or upper == HMAC_KEY_VARIABLE:
-            yield f"the environment variable {name}", environ[name]
+    for name in _credential_names(tuple(environ)):
+        yield f"the environment variable {name}", environ[name]
+
+
+@functools.lru_cache(maxsize=4)
+def _credential_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of variables that hold a credential; the names hardly ever change."""
+    kept = (*_VARIABLE_ENDINGS, HMAC_KEY_VARIABLE)
+    return tuple(name for name in names if name.upper().endswith(kept))
 
 
 @functools.lru_cache(maxsize=32)

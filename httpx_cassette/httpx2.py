@@ -10,7 +10,8 @@ except ImportError as error:
     ) from error
 
 from ._bodies import RecordingStream, ReplayStream
-from ._transport import Library, Serving, describe
+from ._library import Library
+from ._transport import Serving, describe
 
 __all__ = ["CassetteTransport"]
 
@@ -36,10 +37,10 @@ class CassetteTransport(Serving, httpx2.BaseTransport, httpx2.AsyncBaseTransport
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request from the cassette, or as the mode says."""
-        response: httpx2.Response = self._serve(request)
+        response: httpx2.Response = self._driver.serve(request)
         return response
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request from the cassette, or as the mode says."""
-        response: httpx2.Response = await self._serve_async(request)
+        response: httpx2.Response = await self._driver.serve_async(request)
         return response

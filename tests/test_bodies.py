@@ -308,7 +308,7 @@ async def test_a_stream_that_is_lost_without_being_closed_is_counted(colour: Col
     client = colour.client(path, streaming(events("Hello there")), mode="record")
     response = await client.open()
 
-    assert "1 still open" == client.transport._session.news()
+    assert "1 still open" == client.transport._driver.session.news()
     del response
     gc.collect()
     assert {"abandoned": 1} == client.transport.stats.unrecorded

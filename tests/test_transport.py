@@ -428,7 +428,7 @@ def test_a_pool_of_another_loop_is_left_alone(
     for coroutine in (client.get(f"{stand_in.url}/models"), client.close(), client.close()):
         loops.submit(asyncio.run, coroutine).result()
 
-    assert client.transport._async_inner is None
+    assert client.transport._driver._async_inner is None
 
 
 @pytest.mark.parametrize("colour", [c for c in COLOURS if not c.is_async], ids=repr)
