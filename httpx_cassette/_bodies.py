@@ -14,12 +14,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ._errors import CassetteStop
+from ._errors import CassetteStop, is_stop
 
 if TYPE_CHECKING:
     from ._sink import Append, Sink
 
 __all__ = ["RecordingStream", "ReplayStream"]
+
+__tracebackhide__ = is_stop
 
 #: Chunks that are still read when a stream is closed between its finish reason and its end: a chunk with the
 #: usage and the marker of the end. A server that has more to say is not waited for.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._answer import Forwarded, Replayed
 from ._call import Call, LiveHead
-from ._errors import OptionError, WrongClientError
+from ._errors import OptionError, WrongClientError, is_stop
 from ._flight import Owner
 from ._flow import Forward, exchange, key_of, read, recall
 from ._mode import Mode
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ._library import Library
 
 __all__ = ["Driver"]
+
+__tracebackhide__ = is_stop
 
 log = logging.getLogger("httpx_cassette")
 

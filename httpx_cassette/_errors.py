@@ -29,6 +29,7 @@ Every error keeps its facts as attributes and survives pickling, which worker pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "OptionError",
     "SystemPromptMissing",
     "WrongClientError",
+    "is_stop",
 ]
 
 
@@ -101,10 +103,14 @@ class CassetteStop(BaseException):
     """
 
     def __init__(self, message: str, facts: dict[str, Any] | None = None) -> None:
-        super().__init__(message, facts or {})
+        super().__init__(message)
         self.message = message
         self.facts: dict[str, Any] = dict(facts or {})
         self.__dict__.update(self.facts)
+
+    def __reduce__(self) -> tuple[Callable[..., CassetteStop], tuple[str, dict[str, Any]], dict[str, Any]]:
+        # Not by ``args``: what prints those, such as an error tracker, would print a paid answer.
+        return type(self), (self.message, self.facts), self.__dict__
 
     def __str__(self) -> str:
         return self.message
@@ -194,3 +200,14 @@ class CallLimitReached(CassetteStop):
 
     limit: int
     url: str
+
+
+def is_stop(info: Any) -> bool:
+    """Tell pytest to leave frames out of the traceback of a stop: the report says all, and its user's lines.
+
+    Modules through which one passes name it ``__tracebackhide__``.
+
+    Args:
+        info: The ``pytest.ExceptionInfo`` that is shown.
+    """
+    return isinstance(info.value, CassetteStop)

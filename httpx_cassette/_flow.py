@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ._answer import Forwarded, Replayed, Served, replay
 from ._call import Call, Json, LiveHead
 from ._cassette import Appended
-from ._errors import CassetteError, CassetteMiss, CassetteStop, CassetteUnusable, SystemPromptMissing
+from ._errors import CassetteError, CassetteMiss, CassetteStop, CassetteUnusable, SystemPromptMissing, is_stop
 from ._fingerprint import Draft, Key, hash_document, key_document
 from ._flight import Flight, Owner, join
 from ._mode import Mode
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ._sink import Fate, Order
 
 __all__ = ["Forward", "Session", "Step", "Wait", "exchange", "key_of", "read", "recall"]
+
+__tracebackhide__ = is_stop
 
 log = logging.getLogger("httpx_cassette")
 

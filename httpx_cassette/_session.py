@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 
 from . import _ledger
 from ._call import Call
-from ._errors import CallLimitReached, CassetteMiss, CassetteStop
+from ._errors import CallLimitReached, CassetteMiss, CassetteStop, is_stop
 from ._settings import Settings
 
 __all__ = ["Session", "Stats", "stop"]
+
+__tracebackhide__ = is_stop
 
 log = logging.getLogger("httpx_cassette")
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from ._call import Json, LiveHead
 from ._canonical import NotJson, parse_json
 from ._decoding import BodyTooLarge, make_decoder
-from ._errors import CassetteError, CassetteStop, CassetteWriteError
+from ._errors import CassetteError, CassetteStop, CassetteWriteError, is_stop
 from ._live_stream import LiveStream, find_framing, redacted_answer, stored_bytes
 from ._recording import NewRecording
 from ._redact import Redaction
@@ -34,6 +34,8 @@ from ._tripwire import Tripwire
 from .dialects import GENERIC, Dialect
 
 __all__ = ["Append", "Fate", "LiveHead", "Sink", "UnprovedStreamWarning"]
+
+__tracebackhide__ = is_stop
 
 #: Response headers that are kept; an allow-list, because what servers send is not known.
 _KEPT_HEADERS = frozenset(

@@ -19,6 +19,7 @@ import httpx
 
 from . import _ledger
 from ._bodies import RecordingStream, ReplayStream
+from ._errors import is_stop
 from ._library import Library
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from ._settings import Matcher, Source
 
 __all__ = ["CassetteTransport", "Options"]
+
+__tracebackhide__ = is_stop
 
 
 class Options(TypedDict, total=False):

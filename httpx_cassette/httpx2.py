@@ -10,10 +10,13 @@ except ImportError as error:
     ) from error
 
 from ._bodies import RecordingStream, ReplayStream
+from ._errors import is_stop
 from ._library import Library
 from ._transport import Serving, describe
 
 __all__ = ["CassetteTransport"]
+
+__tracebackhide__ = is_stop
 
 
 class _Httpx2ReplayStream(ReplayStream, httpx2.SyncByteStream, httpx2.AsyncByteStream):

@@ -661,6 +661,23 @@ async def test_a_miss_passes_what_swallows_errors(colour: Colour, tmp_path: Path
 
 
 @in_every_colour
+async def test_pytest_shows_no_frame_of_the_package_for_a_miss(colour: Colour, tmp_path: Path) -> None:
+    """What missed is the user's line; a fault of the package itself is shown whole."""
+    client = colour.client(tmp_path / "chat.jsonl")
+    with pytest.raises(CassetteMiss) as caught:
+        await client.ask()
+    with pytest.raises(WrongClientError) as mistaken:
+        client.transport.handle_request("no request of any library")
+
+    assert [] == [entry.path for entry in caught.traceback.filter(caught) if is_of_the_package(entry)]
+    assert any(is_of_the_package(entry) for entry in mistaken.traceback.filter(mistaken))
+
+
+def is_of_the_package(entry: Any) -> bool:
+    return Path(httpx_cassette.__file__).parent in Path(entry.path).parents
+
+
+@in_every_colour
 async def test_nothing_in_replay_leads_to_a_real_call(colour: Colour, tmp_path: Path) -> None:
     """A hit, a miss, a damaged recording, a file that is no cassette: ``next_transport`` is never reached."""
     path, intact = tmp_path / "chat.jsonl", tmp_path / "intact.jsonl"
