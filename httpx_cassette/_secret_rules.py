@@ -475,13 +475,21 @@ WEAK_RULES = {
 #: ``code`` is the key of an Azure function and the code of an OAuth redirect.
 _SECRET_QUERY_NAMES = frozenset(
     {
+        "access-key",
+        "access-token",
         "access_key",
         "access_token",
         "accesskey",
+        "accesstoken",
         "api-key",
         "api_key",
+        "api_token",
         "apikey",
+        "apitoken",
+        "auth-token",
+        "auth_key",
         "auth_token",
+        "authkey",
         "authorization",
         "awsaccesskeyid",
         "bearer",

@@ -226,6 +226,10 @@ def _read_statuses(value: Any) -> Callable[[int], bool]:
 # -- calls by host, URL or predicate -------------------------------------------------------------------
 
 
+#: What no host holds, so that a call to one could never be meant.
+_NO_HOST = re.compile(r"[/?#@\s]")
+
+
 def _read_ignore(value: Any) -> Callable[[Call], bool] | None:
     if value is None or value is False:
         return None
@@ -248,6 +252,11 @@ def _read_matchers(value: Any, name: str) -> Callable[[Call], bool] | None:
         if callable(item):
             predicates.append(item)
         elif isinstance(item, str) and item.strip():
+            if "://" not in item and (found := _NO_HOST.search(item)) is not None:
+                raise OptionError(
+                    f"{name}={item!r} is no host, because of {found[0]!r}, and no URL; "
+                    f"write 'https://{item.strip()}', or the host alone"
+                )
             patterns.append(_url_pattern(item) if "://" in item else _host_pattern(item))
         else:
             raise OptionError(

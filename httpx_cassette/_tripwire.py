@@ -31,7 +31,8 @@ HMAC_KEY_VARIABLE = "HTTPX_CASSETTE_HMAC_KEY"
 _SHORTEST = 16
 
 _HEADER_ENDINGS = (
-    b"authorization", b"api-key", b"apikey", b"api_key", b"-auth", b"-token", b"-secret", b"subscription-key"
+    b"authorization", b"api-key", b"apikey", b"api_key", b"-auth", b"-token", b"-secret", b"-password",
+    b"access-key", b"auth-key", b"functions-key", b"subscription-key",
 )  # fmt: skip
 
 #: ``_ACCESS_KEY`` for AWS_SECRET_ACCESS_KEY.  Not ``_KEY``: names of caches and columns end so.

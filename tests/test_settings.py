@@ -352,6 +352,17 @@ def test_what_names_no_call_is_refused(option: str, item: Any) -> None:
     ) == refusal(**{option: [item]})
 
 
+@pytest.mark.parametrize(
+    "item", ["api.example.com/v1", "user@api.example.com", "api.example.com ", "a b", "/v1"]
+)
+def test_what_could_never_be_a_host_is_refused(item: str) -> None:
+    """A pattern that matches no call would let it through, or keep it, without a word."""
+    message = refusal(passthrough=[item])
+
+    assert message.startswith(f"passthrough={item!r} is no host, because of ")
+    assert message.endswith("or the host alone")
+
+
 def test_a_single_matcher_that_is_none_is_refused() -> None:
     """A number is no list of hosts."""
     assert ("passthrough cannot hold 5; it takes hosts, URL prefixes and callables on the call") == refusal(
