@@ -3,6 +3,7 @@
 A path is RFC 9535 shorthand without the leading ``$``: ``model``, ``metadata.run_id``,
 ``messages[0].name``, ``messages[*].content[*].text``, ``["odd name"].x`` and ``headers[*]`` (every
 element of a list or every member of an object).
+``[?@.type=='text']`` is ``[*]`` for the objects whose member says so: ``content[?@.type=='text'].text``.
 ``**`` names the members of an object at any depth: ``**.content``.
 Nothing here knows what stands at a place or what is done with it.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ._call import Json
 from ._errors import OptionError
@@ -19,7 +20,7 @@ from ._errors import OptionError
 __all__ = ["Paths", "Place", "render_path", "split_path"]
 
 #: One step of a path: a member name, an index, or every element.
-Step: TypeAlias = "str | int | _Every | _Deep"
+Step: TypeAlias = "str | int | _Every | _Where | _Deep"
 
 #: A container and the name or index in it.
 Place: TypeAlias = "tuple[dict[str, Json], str] | tuple[list[Json], int]"
@@ -30,6 +31,16 @@ Collect: TypeAlias = "Callable[[Json, list[Place]], None]"
 
 class _Every:
     """The step ``[*]``."""
+
+
+class _Where(NamedTuple):
+    """The step ``[?@.name=='text']``: every object whose member is this text."""
+
+    name: str
+    text: str
+
+    def holds(self, value: Json) -> bool:
+        return type(value) is dict and value.get(self.name) == self.text
 
 
 class _Deep:
@@ -44,6 +55,7 @@ _STEP = re.compile(
       \[\s*(?P<index>-?[0-9]+)\s*\]
     | \[\s*(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]
     | (?P<every>\[\s*\*\s*\]|\.?\*(?![*]))
+    | \[\s*\?\s*@\.(?P<member>[A-Za-z_]\w*)\s*==\s*(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]
     | (?P<deep>\.?\*\*)
     | \.?(?P<name>[^\s.\[\]*"']+)
     """,
@@ -80,10 +92,16 @@ def _read_step(match: re.Match[str]) -> Step:
     if match["index"] is not None:
         return int(match["index"])
     if match["quoted"] is not None:
-        return _ESCAPE.sub(_unescape, match["quoted"][1:-1])
+        return _unquote(match["quoted"])
+    if match["member"] is not None:
+        return _Where(match["member"], _unquote(match["text"]))
     if match["every"] is not None:
         return EVERY
     return DEEP if match["deep"] is not None else match["name"]
+
+
+def _unquote(quoted: str) -> str:
+    return _ESCAPE.sub(_unescape, quoted[1:-1])
 
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
@@ -115,11 +133,12 @@ def render_path(steps: Iterable[str | int]) -> str:
 class _Node:
     """One level of the paths, merged: what may follow, and whether a path ends here."""
 
-    __slots__ = ("deep", "ends", "every", "named")
+    __slots__ = ("deep", "ends", "every", "named", "where")
 
     def __init__(self) -> None:
         self.named: dict[str | int, _Node] = {}
         self.every: _Node | None = None
+        self.where: dict[_Where, _Node] = {}
         self.deep: _Node | None = None
         self.ends = False
 
@@ -128,6 +147,8 @@ class _Node:
         if isinstance(step, _Every):
             self.every = self.every or _Node()
             return self.every
+        if isinstance(step, _Where):
+            return self.where.setdefault(step, _Node())
         if isinstance(step, _Deep):
             self.deep = self.deep or _Node()
             return self.deep
@@ -183,6 +204,7 @@ def _collector(node: _Node, closed: frozenset[str]) -> Collect:
     indexes = [(name, ends, below) for name, ends, below in named if isinstance(name, int)]
     every_ends = node.every is not None and node.every.ends
     every_below = None if node.every is None else _below(node.every, closed)
+    where = [(step, child.ends, _below(child, closed)) for step, child in node.where.items()]
     deep = None if node.deep is None else _collector(node.deep, closed)
 
     def collect(value: Json, found: list[Place]) -> None:
@@ -211,6 +233,14 @@ def _collector(node: _Node, closed: frozenset[str]) -> Collect:
             if every_below is not None:
                 for item in value:
                     every_below(item, found)
+        for where_step, ends, below in where:
+            for place in _children(value):
+                child = place[0][place[1]]  # type: ignore[index]  # the step is the container's
+                if where_step.holds(child):
+                    if ends:
+                        found.append(place)
+                    if below is not None:
+                        below(child, found)
         if deep is not None:
             for container in _containers(value, closed):
                 deep(container, found)
@@ -218,8 +248,15 @@ def _collector(node: _Node, closed: frozenset[str]) -> Collect:
     return collect
 
 
+def _children(value: Json) -> list[Place]:
+    """Return the places of the members of an object, in the order of their names, or of a list's elements."""
+    if type(value) is dict:
+        return [(value, name) for name in sorted(value)]
+    return [(value, index) for index in range(len(value))] if type(value) is list else []
+
+
 def _below(node: _Node, closed: frozenset[str]) -> Collect | None:
-    has_more = node.named or node.every is not None or node.deep is not None
+    has_more = node.named or node.every is not None or node.where or node.deep is not None
     return _collector(node, closed) if has_more else None
 
 

@@ -60,6 +60,9 @@ def test_a_path_is_read_step_by_step(path: str, steps: tuple[Step, ...]) -> None
         ("a[", "the path 'a[' cannot be read at '['"),
         ("a[x]", "the path 'a[x]' cannot be read at '[x]'"),
         ("a[1.5]", "the path 'a[1.5]' cannot be read at '[1.5]'"),
+        ("a[?@.b]", "the path 'a[?@.b]' cannot be read at '[?@.b]'"),
+        ("a[?@.b==1]", "the path 'a[?@.b==1]' cannot be read at '[?@.b==1]'"),
+        ("a[?b=='c']", "the path \"a[?b=='c']\" cannot be read at \"[?b=='c']\""),
         ('a["b]', "the path 'a[\"b]' cannot be read at '[\"b]'"),
         ("a[0:2]", "the path 'a[0:2]' cannot be read at '[0:2]'"),
     ],
@@ -119,6 +122,8 @@ DOCUMENT: Json = {
     "b": [{"c": 1}, {"c": 2, "d": [3]}, "x"],
     "a": {"z": {"c": 4}, "y": 5},
     "c": None,
+    "e": [{"k": "x", "v": 1}, {"k": "y", "v": 2}, {"k": "x", "v": 3}, {"k": ["x"], "w": 4}, "x", None],
+    "f": {"n": {"k": "it's", "v": 9}, "m": "k"},
 }
 
 
@@ -136,6 +141,12 @@ def found(document: Json, *paths: str) -> list[Json]:
         (["a.*"], [5, {"c": 4}]),
         (["a.*.c", "a[*].x"], [4]),
         (["**.c"], [None, 1, 2, 4]),
+        (["e[?@.k=='x'].v"], [1, 3]),
+        (['e[? @.k == "x" ]'], [{"k": "x", "v": 1}, {"k": "x", "v": 3}]),
+        (["e[?@.k=='x'].v", "e[?@.k=='y'].v"], [1, 3, 2]),
+        (["a[?@.c=='x']", "b[?@.c=='1']", "c[?@.c=='x']", "f[?@.k=='it\\'s'].v"], [9]),
+        (["f[?@.k=='it\\'s']"], [{"k": "it's", "v": 9}]),
+        (["**[?@.k=='x'].v"], [1, 3]),
         (["b.**.d"], [[3]]),
         (["a", "a.z.c"], [{"z": {"c": 4}, "y": 5}, 4]),
         (["b[1].c", "b[*].c"], [2, 1, 2]),
