@@ -423,7 +423,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     settings = session.settings
     # Read once more: the rules of the key have used up the first reading.
     reading = read_call(asked.call, settings.redaction)
-    wants_stream = isinstance(reading.body, dict) and reading.body.get("stream") is True
+    wants_stream = asked.dialect.wants_stream(asked.target.path, reading.body)
     request, _ = stored_request(reading, settings.redaction, asked.dialect.media, settings.policy.key_headers)
 
     def store(new: NewRecording) -> bool:

@@ -6,14 +6,32 @@ local servers speak the same formats under their own names.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .._call import Json
-from ._dialect import Dialect, Folds, SystemPrompt
+from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from .generic import GENERIC
 from .openai_chat import OPENAI_CHAT
 
-__all__ = ["GENERIC", "OPENAI_CHAT", "Dialect", "Folds", "SystemPrompt", "by_name", "recognise"]
+__all__ = ["GENERIC", "OPENAI_CHAT", "Dialect", "Endpoint", "Folds", "SystemPrompt", "by_name", "recognise"]
 
-_BY_NAME = {dialect.name: dialect for dialect in (OPENAI_CHAT, GENERIC)}
+_DIALECTS = (
+    OPENAI_CHAT,
+    GENERIC,
+)
+
+_BY_NAME = {dialect.name: dialect for dialect in _DIALECTS}
+
+
+@lru_cache(maxsize=512)
+def _spoken_at(path: str) -> tuple[tuple[Endpoint, Dialect], ...]:
+    """Return what may be spoken at a path. Kept: each hit pays for this, and programs call few paths."""
+    return tuple(
+        (endpoint, dialect)
+        for dialect in _DIALECTS
+        for endpoint in dialect.endpoints
+        if path.endswith(endpoint.path)
+    )
 
 
 def recognise(path: str, body: Json) -> Dialect:
@@ -23,12 +41,10 @@ def recognise(path: str, body: Json) -> Dialect:
         path: The path of the URL.
         body: The parsed body, or ``None`` where it is not JSON.
     """
-    if (
-        path.endswith("/chat/completions")
-        and isinstance(body, dict)
-        and isinstance(body.get("messages"), list)
-    ):
-        return OPENAI_CHAT
+    if isinstance(body, dict):
+        for endpoint, dialect in _spoken_at(path):
+            if endpoint.fits(body):
+                return dialect
     return GENERIC
 
 

@@ -18,9 +18,38 @@ from .._paths import Paths
 if TYPE_CHECKING:
     from ._reading import StreamTable
 
-__all__ = ["Dialect", "Folds", "SystemPrompt"]
+__all__ = ["Dialect", "Endpoint", "Folds", "SystemPrompt"]
 
 NO_PATHS = Paths(())
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a wire format is spoken, on any host, and what a call holds there.
+
+    Args:
+        path: How the path ends: ``/chat/completions``.
+        lists: Members of the body that are lists.
+        members: Members that the body has.
+        any_of: Members of which the body has one; none is no condition.
+        wants_stream: Whether a stream is asked for here, whatever the body says.
+    """
+
+    path: str
+    lists: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
+    wants_stream: bool = False
+
+    def fits(self, body: dict[str, Json]) -> bool:
+        """Tell whether a body is one of those that are sent here."""
+        for name in self.lists:
+            if not isinstance(body.get(name), list):
+                return False
+        for name in self.members:
+            if name not in body:
+                return False
+        return not self.any_of or any(name in body for name in self.any_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +102,7 @@ class Dialect:
 
     Args:
         name: As it stands in recordings and reports: ``openai-chat``.
+        endpoints: Where it is spoken.
         text: Paths of conversational text, whose trailing blanks mean nothing.
         turns: The members that may list the turns of the conversation. A last turn of
             ``prefill_roles`` is a prefill: the model goes on after its last character, so its blanks mean
@@ -89,6 +119,7 @@ class Dialect:
     """
 
     name: str
+    endpoints: tuple[Endpoint, ...] = ()
     text: Paths = NO_PATHS
     turns: tuple[str, ...] = ()
     prefill_roles: frozenset[str] = frozenset()
@@ -99,3 +130,11 @@ class Dialect:
     stream: StreamTable | None = None
     finish: Callable[[Json], Json] = lambda answer: None
     is_failure: Callable[[Json], bool] = lambda answer: False
+
+    def wants_stream(self, path: str, body: Json) -> bool:
+        """Tell whether a call of this format asks for a stream."""
+        if not isinstance(body, dict):
+            return False
+        return body.get("stream") is True or any(
+            endpoint.wants_stream and path.endswith(endpoint.path) for endpoint in self.endpoints
+        )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from .._call import Json
 from .._canonical import is_blank
 from .._paths import Paths
-from ._dialect import Dialect, Folds, SystemPrompt
+from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import DONE, Event
 from ._reading import StreamTable
 
@@ -322,6 +322,7 @@ STREAM = StreamTable(
 
 OPENAI_CHAT = Dialect(
     name="openai-chat",
+    endpoints=(Endpoint("/chat/completions", lists=("messages",)),),
     text=Paths(["messages[*].content", "messages[*].content[*].text", "messages[*].content[*].refusal"]),
     turns=("messages",),
     prefill_roles=frozenset({"assistant"}),
