@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 
 from .._call import Json
@@ -10,6 +9,7 @@ from .._canonical import is_blank
 from .._paths import Paths
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import DONE, Event
+from ._hosts import is_local
 from ._reading import StreamTable
 
 __all__ = ["OPENAI_CHAT", "STREAM"]
@@ -116,23 +116,12 @@ _DECIDE_SAMPLING = frozenset(
         "api.perplexity.ai",
         "api.mistral.ai",
         "router.huggingface.co",
-        "localhost",
-        "host.docker.internal",
     }
 )
 
 
 def _decides_sampling(host: str) -> bool:
-    return host in _DECIDE_SAMPLING or host.endswith((".local", ".internal", ".lan")) or _is_private(host)
-
-
-def _is_private(host: str) -> bool:
-    if not host[-1:].isdigit() and ":" not in host:
-        return False  # Not an address: settled without parsing one.
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_private
-    except ValueError:
-        return False
+    return host in _DECIDE_SAMPLING or is_local(host)
 
 
 def _is_own_host(host: str) -> bool:
