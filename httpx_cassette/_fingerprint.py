@@ -28,6 +28,7 @@ from ._canonical import (
     single_text,
     strip_places,
 )
+from ._paths import Paths
 from ._policy import DEFAULT_POLICY, KeyPolicy
 from ._prompt_files import PromptFiles
 from ._request import KEY_HEADERS, normal_url
@@ -167,17 +168,24 @@ def apply_folds(draft: Draft) -> None:
 
 def _fold_below(body: dict[str, Json], draft: Draft) -> None:
     folds = draft.dialect.folds
-    for container, step in folds.single_text.places(body):
-        container[step] = single_text(container[step])  # type: ignore[index]  # the step is the container's
-    for container, step in folds.empty_below.places(body):
-        if isinstance(container, dict) and _is_empty(container[step]):  # type: ignore[index]  # as above
-            del container[step]  # type: ignore[arg-type]  # as above
+    _drop_below(body, folds.null_below, lambda value: value is None)
+    _drop_below(body, folds.empty_below, _is_empty)
     if draft.policy.defaults is True:
         for paths, defaults in folds.below:
             for container, step in paths.places(body):
-                members = container[step]  # type: ignore[index]  # as above
+                members = container[step]  # type: ignore[index]  # the step is the container's
                 if isinstance(members, dict):
                     draft.folded += fold_defaults(members, defaults)
+    # Last: a part whose other members have gone is one ``{type, text}``.
+    for container, step in folds.single_text.places(body):
+        container[step] = single_text(container[step])  # type: ignore[index]  # as above
+
+
+def _drop_below(body: dict[str, Json], paths: Paths, is_absent: Callable[[Json], bool]) -> None:
+    for container, step in paths.places(body):
+        # Two paths may name one place, which is gone the second time.
+        if isinstance(container, dict) and step in container and is_absent(container[step]):
+            del container[step]
 
 
 def _fold_members(body: dict[str, Json], defaults: Mapping[str, Json], draft: Draft) -> None:
@@ -258,6 +266,7 @@ def _survey_of(dialect: Dialect) -> Survey:
         [
             (TEXT, dialect.text.texts),
             (SINGLE, folds.single_text.texts),
+            (EMPTY, folds.null_below.texts),
             (EMPTY, folds.empty_below.texts),
             (BELOW, below),
             (REFERENCE, dialect.references.texts),

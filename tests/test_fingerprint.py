@@ -13,7 +13,8 @@ from httpx_cassette import KEY_VERSION, KeyPolicy
 from httpx_cassette._call import Json
 from httpx_cassette._digests import digest_of
 from httpx_cassette._fingerprint import PREFIX, RULES, Draft, Key, hash_document, key_document
-from httpx_cassette.dialects import GENERIC, OPENAI_CHAT
+from httpx_cassette._paths import Paths
+from httpx_cassette.dialects import GENERIC, OPENAI_CHAT, Dialect, Folds
 
 from .keying import (
     CHAT,
@@ -404,6 +405,27 @@ def test_an_empty_table_folds_no_default() -> None:
 def test_a_table_of_ones_own_is_for_any_call() -> None:
     """Also where no dialect has one."""
     assert {"a": 2} == body_of(call({"a": 2, "b": 1.0}, url=OTHER), KeyPolicy(defaults={"a": 1, "b": 1}))
+
+
+def test_null_further_down_is_told_from_empty_and_goes_before_single_parts() -> None:
+    """``[]`` may say more than nothing; a part from which all but its text has gone is its text."""
+    folds = Folds(
+        null_below=Paths(["items[*].gone", "items[?@.type=='text'].gone", "parts[*].gone"]),
+        empty_below=Paths(["parts[*].odd"]),
+        single_text=Paths(["parts"]),
+    )
+    body: dict[str, Json] = {
+        "items": [{"type": "text", "gone": None}, {"gone": []}, {"gone": 0}, None],
+        "parts": [{"type": "text", "text": "hi", "gone": None, "odd": []}],
+    }
+    draft = Draft(
+        {"method": "POST", "url": OTHER, "json": body}, Dialect("any", folds=folds), KeyPolicy(), "h"
+    )
+    document: Any = key_document(draft)
+
+    assert {"items": [{"type": "text"}, {"gone": []}, {"gone": 0}, None], "parts": "hi"} == document["body"][
+        "json"
+    ]
 
 
 def test_what_is_no_object_is_not_folded() -> None:

@@ -63,6 +63,7 @@ class Folds:
         below: The same further down: path of an object -> its members' defaults.
         null: Members of the body that are absent when ``null``.
         empty: Members of the body that are absent when ``null``, ``[]`` or ``{}``.
+        null_below: Paths of members further down that are absent when ``null``.
         empty_below: Paths of members further down that are absent when ``null``, ``[]`` or ``{}``.
         single_text: Paths of lists that equal their text when they hold exactly one ``{type, text}``.
         sampling: Members whose default a server may choose per model.
@@ -75,6 +76,7 @@ class Folds:
     below: tuple[tuple[Paths, Mapping[str, Json]], ...] = ()
     null: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
+    null_below: Paths = NO_PATHS
     empty_below: Paths = NO_PATHS
     single_text: Paths = NO_PATHS
     sampling: frozenset[str] = frozenset()
