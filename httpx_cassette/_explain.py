@@ -77,7 +77,8 @@ def explain(call: Call, settings: Settings) -> Explanation:
     reading = read_call(call, settings.redaction)
     dialect = recognise(reading.target.path, reading.body if reading.kind == "json" else None)
     sent, policy = copy.deepcopy(reading.body), settings.policy
-    request, _ = stored_request(reading, settings.redaction, dialect.media, policy.key_headers)
+    wanted, opaque = policy.key_headers, dialect.opaque
+    request, _ = stored_request(reading, settings.redaction, dialect.media, wanted, opaque)
     draft = Draft(request, dialect, policy, reading.target.host)
     effects = _effects_of_storing(sent, request, reading)
     for name, rule in RULES:

@@ -84,7 +84,8 @@ def _key(reading: Reading, dialect: Dialect, settings: Settings, prompt_files: P
 
 def _draft(reading: Reading, dialect: Dialect, settings: Settings) -> Draft:
     policy = settings.policy
-    request, gates = stored_request(reading, settings.redaction, dialect.media, policy.key_headers)
+    wanted, opaque = policy.key_headers, dialect.opaque
+    request, gates = stored_request(reading, settings.redaction, dialect.media, wanted, opaque)
     # A plain test first: a flag of the standard library costs more than most rules.
     may_have_dollar = bool(gates) and bool(gates & Gate.DOLLAR)
     return Draft(request, dialect, policy, reading.target.host, may_have_dollar)
@@ -424,7 +425,8 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     # Read once more: the rules of the key have used up the first reading.
     reading = read_call(asked.call, settings.redaction)
     wants_stream = asked.dialect.wants_stream(asked.target.path, reading.body)
-    request, _ = stored_request(reading, settings.redaction, asked.dialect.media, settings.policy.key_headers)
+    dialect, headers = asked.dialect, settings.policy.key_headers
+    request, _ = stored_request(reading, settings.redaction, dialect.media, headers, dialect.opaque)
 
     def store(new: NewRecording) -> bool:
         appended = _append(new, settings)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ._call import Json
 from ._errors import CassetteError
+from ._paths import Paths
 from ._redact import Redaction
 from .dialects import Dialect
 from .dialects._framing import Event, EventParser, NdjsonParser, SseParser, load_event_json
@@ -80,6 +81,8 @@ class LiveStream:
         table = dialect.stream
         self._table = table if table is not None and table.framing == framing else None
         self._progress = self._table.progress() if self._table is not None else _AnyProgress()
+        opaque = self._table.opaque if self._table is not None else ()
+        self._opaque = Paths(f"[*].json.{path}" for path in opaque)
         self._events: list[Event] = []
         self._is_verbatim = False
         self.fault: str | None = None
@@ -140,9 +143,9 @@ class LiveStream:
         if self._table is not None:
             script, self.fault = _assemble(self._events, self._table)
             if self.fault is None:
-                return self._script(redacted_answer(script, redaction), "assembled")
+                return self._script(redacted_answer(script, redaction, self._opaque), "assembled")
         self._is_verbatim = True
-        return self._script(redaction.json(verbatim(self._events)), "verbatim")
+        return self._script(redaction.json(verbatim(self._events), self._opaque), "verbatim")
 
     def _script(self, script: Json, stored: str) -> dict[str, Json]:
         return {"framing": self.framing, "stored": stored, "script": script}
@@ -199,9 +202,15 @@ class _AnyProgress:
             self.error = str(value["error"].get("message", "an error"))
 
 
-def redacted_answer(document: Json, redaction: Redaction) -> Json:
-    """Return an answer without its secrets, those too that a list spells token by token (``logprobs``)."""
-    return _without_spelled_secrets(redaction.json(document), redaction)
+def redacted_answer(document: Json, redaction: Redaction, opaque: Paths | None = None) -> Json:
+    """Return an answer without its secrets, those too that a list spells token by token (``logprobs``).
+
+    Args:
+        document: The answer.
+        redaction: What must not reach the file.
+        opaque: Where something stands that must come back to the byte.
+    """
+    return _without_spelled_secrets(redaction.json(document, opaque), redaction)
 
 
 def _without_spelled_secrets(value: Json, redaction: Redaction) -> Json:

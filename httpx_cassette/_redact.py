@@ -31,6 +31,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import TypeAlias, cast
@@ -190,6 +191,9 @@ def _keyed_digest(key: bytes, value: str) -> str:
 #: Gets what a pattern found, returns how much of it is secret and the placeholder, or ``None``.
 _Stamp: TypeAlias = Callable[[str], "tuple[int, str] | None"]
 
+#: Places that are left alone: the identity of the container, and the step in it.
+_Kept: TypeAlias = "AbstractSet[tuple[int, str | int]]"
+
 _OwnRule: TypeAlias = "tuple[re.Pattern[str], _Stamp]"
 
 
@@ -343,17 +347,23 @@ class Redaction:
             # each round leaves fewer characters outside placeholders.
             value = redacted
 
-    def json(self, value: Json) -> Json:
+    def json(self, value: Json, opaque: Paths | None = None) -> Json:
         """Return the document with the secrets in its strings and member names replaced.
 
         The very same object if there is none; the argument is never changed.
+
+        Args:
+            value: The document.
+            opaque: Where something stands that must come back to the byte, such as a signature: random
+                characters, among which a credential's shape is an accident. Only own ``paths`` apply there.
         """
         if self._places is not None:
             value = self._without_paths(self._places, value)
         # One look at all of it costs less than one at each of its strings, and most hold no secret.
         if not self._rules and not (self.strong and scan_json(value) & Gate.SECRET):
             return value
-        return self._walk(value)
+        kept = {(id(place[0]), place[1]) for place in opaque.places(value)} if opaque else frozenset()
+        return self._walk(value, kept)
 
     def url(self, url: str) -> str:
         """Return the URL without userinfo, fragment, secret parameters and secrets in path and values.
@@ -399,26 +409,27 @@ class Redaction:
             value = _substitute(value, pattern, stamp)
         return value
 
-    def _walk(self, value: Json) -> Json:
+    def _walk(self, value: Json, kept: _Kept) -> Json:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return self._walk_object(value)
+            return self._walk_object(value, kept)
         if isinstance(value, list):
-            return self._walk_list(value)
+            return self._walk_list(value, kept)
         return value
 
-    def _walk_object(self, value: dict[str, Json]) -> Json:
+    def _walk_object(self, value: dict[str, Json], kept: _Kept) -> Json:
         redacted: dict[str, Json] = {}
         is_changed = False
         for name, member in value.items():
-            new_name, new_member = self.text(name), self._walk(member)
+            is_kept = bool(kept) and isinstance(member, str) and (id(value), name) in kept
+            new_name, new_member = self.text(name), member if is_kept else self._walk(member, kept)
             is_changed = is_changed or new_name is not name or new_member is not member
             redacted[new_name] = new_member
         return redacted if is_changed else value
 
-    def _walk_list(self, value: list[Json]) -> Json:
-        redacted = [self._walk(item) for item in value]
+    def _walk_list(self, value: list[Json], kept: _Kept) -> Json:
+        redacted = [self._walk(item, kept) for item in value]
         is_changed = any(new is not old for new, old in zip(redacted, value, strict=True))
         return redacted if is_changed else value
 

@@ -157,7 +157,11 @@ def _inflate(raw: bytes, window: int) -> bytes | None:
 
 
 def stored_request(
-    reading: Reading, redaction: Redaction, media: Paths, headers: Sequence[str]
+    reading: Reading,
+    redaction: Redaction,
+    media: Paths,
+    headers: Sequence[str],
+    opaque: Paths | None = None,
 ) -> tuple[dict[str, Json], Gate]:
     """Return the request as it stands in a recording, and what may be in its body.
 
@@ -166,13 +170,14 @@ def stored_request(
         redaction: What must not reach the file.
         media: Where base64 stands that is stored as its digest.
         headers: Names in lower case of the headers that enter the key.
+        opaque: Where something stands that must come back to the byte, and is not redacted.
     """
     stored: dict[str, Json] = {"method": reading.call.method, "url": reading.target.stored}
     found = sent_headers(reading.call, headers)
     if found:
         stored["headers"] = {name: redaction.text(value) for name, value in found.items()}
     if reading.kind == "json":
-        stored["json"], gate = _stored_json(reading.body, redaction, media)
+        stored["json"], gate = _stored_json(reading.body, redaction, media, opaque)
         return stored, gate
     if reading.encoding:
         stored["encoding"] = reading.encoding
@@ -218,12 +223,12 @@ def _stored_body(reading: Reading, redaction: Redaction) -> Json:
     return digest
 
 
-def _stored_json(body: Json, redaction: Redaction, media: Paths) -> tuple[Json, Gate]:
+def _stored_json(body: Json, redaction: Redaction, media: Paths, opaque: Paths | None) -> tuple[Json, Gate]:
     """Return a JSON body as it is stored, and what may be in it; it may be the body itself."""
     gate = scan_json(body)
     # First what costs least: nearly every body is clean, and flags are slow to combine.
     if (gate or not redaction.is_default) and redaction.concerns(gate):
-        body = redaction.json(body)
+        body = redaction.json(body, opaque)
     if gate and gate & Gate.DOLLAR:
         # Before media become digests: those are ours, and their names are not escaped.
         body = escape_names(body, reserved_only=True)

@@ -366,7 +366,8 @@ class Sink:
             else:
                 if self._is_success and order.dialect.is_failure(document):
                     return Fate("failed", "the answer is an error inside a success")
-                return {"json": redacted_answer(document, order.redaction)}, order.dialect.finish(document)
+                redacted = redacted_answer(document, order.redaction, order.dialect.answer_opaque)
+                return {"json": redacted}, order.dialect.finish(document)
         if self._received and not self._decoder.is_finished:
             return Fate("truncated", _TORN_ENCODING)
         try:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from httpx_cassette._call import Call
 from httpx_cassette._errors import OptionError
+from httpx_cassette._paths import Paths
 from httpx_cassette._redact import DEFAULT, Gate, Redaction, Tripwire, is_secret_query_name, scan
 from httpx_cassette._secret_rules import WEAK_RULES, strong_rules
 
@@ -605,6 +606,22 @@ def test_what_stands_at_a_path_never_gets_through(hmac_key: str) -> None:
     assert redaction.json(redacted) is redacted
     assert redaction.json(document["z"]) is document["z"]
     assert not redaction.is_default
+
+
+def test_what_is_opaque_comes_back_to_the_byte(hmac_key: str) -> None:
+    """A signature may look like a key by accident; beside it, in it and by own paths all is as ever."""
+    key, other = "AKIAQ3EGRSTUVWXYZ234", "<redacted:aws-key-id:"
+    document: Any = {"signature": key, "blocks": [{"signature": key, "text": key}, {"signature": {"a": key}}]}
+    opaque = Paths(["blocks[*].signature"])
+
+    redacted: Any = Redaction().json(document, opaque)
+    by_path: Any = Redaction(paths=["blocks[0].signature"]).json(document, opaque)
+
+    assert (key, key) == (document["signature"], redacted["blocks"][0]["signature"])
+    assert redacted["signature"].startswith(other)
+    assert redacted["blocks"][0]["text"].startswith(other)
+    assert redacted["blocks"][1]["signature"]["a"].startswith(other)
+    assert by_path["blocks"][0]["signature"].startswith("<redacted:path:")
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,8 @@ class Dialect:
         references: Paths of ids that only tie a call to its result; without ``**``, whose places come in the
             order of members.
         media: Paths of base64 that is stored as its digest. Data URLs are found without a path.
+        opaque: Paths of what a server signed or encrypted and wants back to the byte: not redacted.
+        answer_opaque: The same in a whole answer; of a stream the table says where.
         system: Where the system prompt lives, or ``None`` for calls that have none.
         stream: How its streams are assembled and cut, or ``None`` when they are stored verbatim.
         finish: Finds the finish reason of a whole answer; a list when there are several choices.
@@ -128,6 +130,8 @@ class Dialect:
     folds: Folds = Folds()
     references: Paths = NO_PATHS
     media: Paths = NO_PATHS
+    opaque: Paths = NO_PATHS
+    answer_opaque: Paths = NO_PATHS
     system: SystemPrompt | None = None
     stream: StreamTable | None = None
     finish: Callable[[Json], Json] = lambda answer: None

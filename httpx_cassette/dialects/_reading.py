@@ -86,6 +86,8 @@ class StreamTable:
         markers: Data that are not JSON and end the stream.
         by_position: Elements without ``index`` are told apart by position. Otherwise the text in them
             is neither joined nor cut, because a client cannot put it together.
+        opaque: Where in an event something stands that a server signed or encrypted and wants back to the
+            byte: it is not redacted. These paths may hold conditions on ``type``.
         before_last: What stands in place of ``last`` and ``ends`` in a piece that is not the last.
     """
 
@@ -105,6 +107,7 @@ class StreamTable:
     markers: tuple[str, ...] = ()
     by_position: bool = False
     before_last: Literal["null", "absent"] = "null"
+    opaque: tuple[str, ...] = ()
 
 
 #: Where a value stands: the object, and the name in it.
