@@ -14,7 +14,7 @@ from ._errors import CassetteDamaged
 from ._recording import Recording, StoredResponse
 from .dialects import by_name
 from .dialects._framing import Event, dump_event_json, load_event_json, render_ndjson, render_sse
-from .dialects._reading import Said, StreamTable, table_reader
+from .dialects._reading import Noise, Said, StreamTable, table_reader
 from .dialects._script import cut, cut_bytes, replay_verbatim
 
 if TYPE_CHECKING:
@@ -136,20 +136,41 @@ def _check_script(script: list[Any]) -> None:
 
 def render_script(stored: StoredResponse, dialect: str, settings: Settings) -> Iterator[bytes]:
     """Yield the bytes of a recorded stream, one event each, or as wire chunks of a fixed size."""
-    table = by_name(dialect).stream if stored.is_assembled else None
+    table = by_name(dialect).stream
     if table is not None and table.framing != stored.framing:
         table = None  # Nothing says how such an event is cut.
     chunks: Iterator[bytes]
-    if table is not None and not settings.noise:
+    if settings.noise:
+        chunks = _render_noisily(stored, table, settings.chunk_size)
+    elif table is not None and stored.is_assembled:
         chunks = cut_bytes(stored.script, table, settings.chunk_size)
     else:
-        events = replay_verbatim(stored.script)
-        if table is not None:
-            events = _with_empty_deltas(cut(stored.script, table, settings.chunk_size), table)
-        chunks = map(render_ndjson if stored.framing == "ndjson" else render_sse, events)
-        if settings.noise and stored.framing == "sse":
-            chunks = _with_comments(chunks)
+        chunks = map(_RENDER[stored.framing], replay_verbatim(stored.script))
     return chunks if settings.wire_chunk_size is None else _in_wire_chunks(chunks, settings.wire_chunk_size)
+
+
+_RENDER = {"sse": render_sse, "ndjson": render_ndjson}
+
+#: What a client of the standard has to bear; as seen from OpenRouter, Azure and Perplexity.
+_ANY_NOISE = {"sse": Noise(comments=True, crlf=True), "ndjson": Noise()}
+
+
+def _render_noisily(stored: StoredResponse, table: StreamTable | None, size: int) -> Iterator[bytes]:
+    noise = table.noise if table is not None else _ANY_NOISE[stored.framing]
+    if table is not None and stored.is_assembled:
+        events = cut(stored.script, table, size)
+        if noise.empty_deltas:
+            events = _with_empty_deltas(events, table)
+    else:
+        events = replay_verbatim(stored.script)
+    if noise.pings and table is not None and table.ping is not None:
+        events = _with_pings(events, table.ping)
+    if noise.blanks:
+        events = _with_blanks(events)
+    chunks: Iterator[bytes] = map(_RENDER[stored.framing], events)
+    if noise.comments:
+        chunks = _with_comments(chunks)
+    return (chunk.replace(b"\n", b"\r\n") for chunk in chunks) if noise.crlf else chunks
 
 
 def _with_empty_deltas(events: Iterator[Event], table: StreamTable) -> Iterator[Event]:
@@ -172,16 +193,30 @@ def _with_empty_deltas(events: Iterator[Event], table: StreamTable) -> Iterator[
             yield event._replace(data=dump_event_json(value))
 
 
-def _with_comments(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Add comments before and between events, and CRLF.
+def _with_pings(events: Iterator[Event], ping: Event) -> Iterator[Event]:
+    """Send a ping before the third event, where it mostly comes, and now and then; never first or last."""
+    for number, event in enumerate(events):
+        if number % 8 == 2:
+            yield ping
+        yield event
 
-    As seen from OpenRouter, Azure and Perplexity. Once events have come, a comment stands in front of the
-    next one: openai's client takes comments alone, behind an event with an ``id``, for an event without data.
+
+def _with_blanks(events: Iterator[Event]) -> Iterator[Event]:
+    """Pad the data of events, each with another number of blanks."""
+    for number, event in enumerate(events):
+        is_object = event.data.endswith("}")
+        yield event._replace(data=f"{event.data[:-1]}{' ' * (number % 14)}}}") if is_object else event
+
+
+def _with_comments(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Add comments before and between events.
+
+    Once events have come, a comment stands in front of the next one: openai's client takes comments alone,
+    behind an event with an ``id``, for an event without data.
     """
-    yield b": PROCESSING\r\n\r\n"
+    yield b": PROCESSING\n\n"
     for number, chunk in enumerate(chunks):
-        comment = b": keepalive\r\n" if number % 8 == 3 else b""
-        yield comment + chunk.replace(b"\n", b"\r\n")
+        yield (b": keepalive\n" if number % 8 == 3 else b"") + chunk
 
 
 def _in_wire_chunks(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:

@@ -17,6 +17,7 @@ from .._paths import EVERY, split_path
 from ._framing import Event
 
 __all__ = [
+    "Noise",
     "Place",
     "Reading",
     "Said",
@@ -58,6 +59,25 @@ class StreamProgress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Noise:
+    """What the servers of a format send beside what they say, and its clients have to bear.
+
+    Args:
+        empty_deltas: Deltas without text, as while a model thinks.
+        comments: SSE comments before and between events, to keep the connection open.
+        crlf: Lines that end with CRLF.
+        pings: The table's ``ping`` between events.
+        blanks: Blanks before the last brace of the data, more or fewer of them.
+    """
+
+    empty_deltas: bool = False
+    comments: bool = False
+    crlf: bool = False
+    pings: bool = False
+    blanks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StreamTable:
     """One streaming format, as data.
 
@@ -88,6 +108,8 @@ class StreamTable:
             is neither joined nor cut, because a client cannot put it together.
         opaque: Where in an event something stands that a server signed or encrypted and wants back to the
             byte: it is not redacted. These paths may hold conditions on ``type``.
+        ping: The event that only keeps the connection open: dropped wherever it comes, and it ends nothing.
+        noise: What a replay adds when it is asked for noise.
         before_last: What stands in place of ``last`` and ``ends`` in a piece that is not the last.
     """
 
@@ -108,6 +130,8 @@ class StreamTable:
     by_position: bool = False
     before_last: Literal["null", "absent"] = "null"
     opaque: tuple[str, ...] = ()
+    ping: Event | None = None
+    noise: Noise = Noise()
 
 
 #: Where a value stands: the object, and the name in it.

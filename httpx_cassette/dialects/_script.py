@@ -10,6 +10,7 @@ or a file.
   come interleaved.
 - What a server sends once is sent once: members that clients concatenate stand in the first piece
   only.  What it repeats in every event is repeated.
+- A ping says nothing, wherever it comes: it is dropped, and the text round it is one.
 - Cutting and assembling are inverse: ``assemble(cut(script, n))`` is the script, for every ``n``.
   ``prove`` shows it for one stream before the stream is stored.
 """
@@ -247,6 +248,7 @@ class _Assembler:
     def __init__(self, table: StreamTable) -> None:
         self._table = table
         self._read = table_reader(table)
+        self._ping = load_event_json(table.ping.data) if table.ping is not None else None
         self._said = Said()
         self._script: Script = []
         self._open: dict[frozenset[Slot], _Run] = {}
@@ -262,6 +264,8 @@ class _Assembler:
         if not isinstance(value, dict):
             self._close_runs(None)
             self._script.append(stored)
+            return
+        if value == self._ping and self._is_named_as_ping(event):
             return
         reading = self._read(value)
         is_new = self._said.note(reading)
@@ -288,6 +292,11 @@ class _Assembler:
         if self._table.sequence is not None:
             _renumber(self._script, self._table.sequence)
         return self._script
+
+    def _is_named_as_ping(self, event: Event) -> bool:
+        """Tell whether an event with the data of a ping carries nothing else."""
+        ping = self._table.ping
+        return ping is not None and event[1:] in (ping[1:], (None, *ping[2:]))
 
     def _begin_run(self, event: Event, reading: Reading, is_new: bool) -> None:
         if reading.is_ended or not any(map(read_text, reading.texts.values())):

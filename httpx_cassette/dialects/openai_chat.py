@@ -10,7 +10,7 @@ from .._paths import Paths
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import DONE, Event
 from ._hosts import is_local
-from ._reading import StreamTable
+from ._reading import Noise, StreamTable
 
 __all__ = ["OPENAI_CHAT", "STREAM"]
 
@@ -304,6 +304,8 @@ STREAM = StreamTable(
     padding=("obfuscation",),
     scope=("choices[*].index",),
     markers=(DONE,),
+    # OpenRouter, Azure and Perplexity.
+    noise=Noise(empty_deltas=True, comments=True, crlf=True),
 )
 
 

@@ -480,6 +480,27 @@ def test_the_fields_of_an_event_are_kept() -> None:
     assert b"".join(cut_bytes(script, table, 1)) == b"".join(map(render_sse, cut(script, table, 1)))
 
 
+def test_a_ping_is_dropped_and_ends_nothing() -> None:
+    """With its name or without; an event that carries more than a ping is kept, and ends the run."""
+    ping = Event('{"type": "ping"}', "ping")
+    table = StreamTable(progress=NoProgress, text=("delta",), ping=ping)
+    others = [
+        ping._replace(event="other"),
+        ping._replace(id="7"),
+        ping._replace(extra=(("retry", "3"),)),
+        ping._replace(data='{"type": "ping", "n": 1}'),
+        ping._replace(data='["ping"]'),
+    ]
+    events = [ping, Event('{"delta":"a"}'), ping, ping._replace(event=None), Event('{"delta":"b"}'), ping]
+
+    assert [{"json": {"delta": "ab"}}] == assemble(events, table)
+    for other in others:
+        script = assemble([*events, other, *events], table)
+
+        assert [{"json": {"delta": "ab"}}, *verbatim([other]), {"json": {"delta": "ab"}}] == script
+    assert 4 == len(assemble(events[1:3] * 2, StreamTable(progress=NoProgress, text=("delta",))))
+
+
 def test_a_verbatim_script_is_its_events() -> None:
     """Nothing is joined, nothing dropped."""
     events = [
