@@ -161,6 +161,8 @@ class Paths:
     Args:
         paths: Paths as text.
         closed: Names of members that ``**`` does not enter where an object stands there.
+        late: Read them when they are first needed. For tables, which an import pays for: a hundred paths
+            take a millisecond.
 
     Raises:
         OptionError: One of them cannot be read.
@@ -168,20 +170,23 @@ class Paths:
 
     __slots__ = ("_closed", "_collect", "texts")
 
-    def __init__(self, paths: Iterable[str], closed: Collection[str] = ()) -> None:
+    def __init__(self, paths: Iterable[str], closed: Collection[str] = (), *, late: bool = False) -> None:
         self.texts = tuple(paths)
         self._closed = frozenset(closed)
+        self._collect = None if late else self._read()
+
+    def __reduce__(self) -> tuple[type[Paths], tuple[tuple[str, ...], frozenset[str]]]:
+        # Functions that were made cannot be pickled, and need not be.
+        return Paths, (self.texts, self._closed)
+
+    def _read(self) -> Collect:
         root = _Node()
         for text in self.texts:
             node = root
             for step in split_path(text):
                 node = node.follow(step)
             node.ends = True
-        self._collect = _collector(root, self._closed)
-
-    def __reduce__(self) -> tuple[type[Paths], tuple[tuple[str, ...], frozenset[str]]]:
-        # Functions that were made cannot be pickled, and need not be.
-        return Paths, (self.texts, self._closed)
+        return _collector(root, self._closed)
 
     def __bool__(self) -> bool:
         return bool(self.texts)
@@ -192,6 +197,8 @@ class Paths:
         The order of an object's members has a say in it only below ``**``. A place that two paths name may
         come twice.
         """
+        if self._collect is None:
+            self._collect = self._read()
         found: list[Place] = []
         self._collect(document, found)
         return found

@@ -193,6 +193,17 @@ def test_paths_go_from_one_process_to_another() -> None:
     assert [None, 1, 2] == [container[step] for container, step in copied.places(DOCUMENT)]  # type: ignore[index]  # its own
 
 
+def test_paths_may_be_read_when_they_are_needed() -> None:
+    """They find the same, and so does a copy; one that cannot be read says so then."""
+    late = Paths(["**.c"], late=True)
+    copied: Paths = pickle.loads(pickle.dumps(late))
+    wrong = Paths(["a[x]"], late=True)
+
+    assert late.places(DOCUMENT) == copied.places(DOCUMENT) == Paths(["**.c"]).places(DOCUMENT)
+    with pytest.raises(OptionError, match="cannot be read"):
+        wrong.places(DOCUMENT)
+
+
 def test_no_paths_are_false() -> None:
     """So that whoever has none walks nothing."""
     assert not Paths([])
