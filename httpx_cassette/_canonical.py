@@ -32,6 +32,7 @@ from ._masking import MASKS, Masker, mask_text
 from ._parsing import MAX_DEPTH, NotJson, is_same_json, parse_json
 from ._rules import (
     fold_defaults,
+    has_text,
     is_blank,
     remove_places,
     rename_references,
@@ -54,6 +55,7 @@ __all__ = [
     "digest_of",
     "escape_names",
     "fold_defaults",
+    "has_text",
     "is_blank",
     "is_digest",
     "is_same_json",

@@ -17,6 +17,7 @@ from ._paths import Paths, Place
 
 __all__ = [
     "fold_defaults",
+    "has_text",
     "has_trailing_blanks",
     "is_blank",
     "remove_places",
@@ -84,6 +85,15 @@ def is_blank(text: str) -> bool:
     return not text.strip() or all(
         mark in _INVISIBLE or unicodedata.category(mark) in ("Cf", "Zs", "Cc", "Zl", "Zp") for mark in text
     )
+
+
+def has_text(content: Json) -> bool:
+    """Tell whether something visible stands in a text, or in the ``text`` of a part of a list."""
+    if isinstance(content, str):
+        return not is_blank(content)
+    if isinstance(content, list):
+        return any(isinstance(part, dict) and has_text(part.get("text")) for part in content)
+    return False
 
 
 # -- fold ----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from httpx_cassette._call import Json
 from httpx_cassette._paths import Paths
 from httpx_cassette._rules import (
     fold_defaults,
+    has_text,
     has_trailing_blanks,
     is_blank,
     remove_places,
@@ -126,6 +127,25 @@ def test_text_that_shows_nothing_is_blank(text: str) -> None:
 def test_text_that_shows_something_is_not_blank(text: str) -> None:
     """One visible character is enough."""
     assert not is_blank(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a", True),
+        (" ", False),
+        (None, False),
+        (5, False),
+        ({"text": "a"}, False),
+        ([], False),
+        ([{"text": "a"}], True),
+        ([{"text": " "}, "a", None, {"text": None}, {"type": "text"}], False),
+        ([{"text": " "}, {"type": "text", "text": "a"}], True),
+    ],
+)
+def test_content_is_a_text_or_a_list_of_parts(content: Json, expected: bool) -> None:
+    """Of the parts one with something to see is enough."""
+    assert expected is has_text(content)
 
 
 # -- fold ----------------------------------------------------------------------------------------------

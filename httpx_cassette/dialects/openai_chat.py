@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._call import Json
-from .._canonical import is_blank
+from .._canonical import has_text
 from .._paths import Paths
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import DONE, Event
@@ -137,7 +137,7 @@ def _system_missing(body: dict[str, Json], anywhere: bool) -> str | None:
         return "no messages"
     for message in messages if anywhere else messages[:1]:
         if isinstance(message, dict) and message.get("role") in _SYSTEM_ROLES:
-            if _has_text(message.get("content")):
+            if has_text(message.get("content")):
                 return None
             if not anywhere:
                 return f"a {message['role']} message whose content is blank"
@@ -147,14 +147,6 @@ def _system_missing(body: dict[str, Json], anywhere: bool) -> str | None:
     return (
         f"a message with the role {first.get('role')!r}" if isinstance(first, dict) else "no message object"
     )
-
-
-def _has_text(content: Json) -> bool:
-    if isinstance(content, str):
-        return not is_blank(content)
-    if isinstance(content, list):
-        return any(isinstance(part, dict) and _has_text(part.get("text")) for part in content)
-    return False
 
 
 # -- the answer ----------------------------------------------------------------------------------------
