@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 from httpx_cassette import CassetteStop
 from httpx_cassette.dialects import recognise
-from httpx_cassette.httpx2 import CassetteTransport
 
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._judge import Judge
+from ._library import CassetteTransport
 from ._openai_chat import OpenAIChatJudge
 from ._report import FileReport, as_data, as_text
 from ._sabotage import SABOTAGES, sabotaged

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import httpx2
-
+from ._library import http
 from ._said import Rules, Said
 
 __all__ = ["Judge", "Verdict"]
@@ -42,7 +41,7 @@ class Judge(Protocol):
     def is_error(self, document: Any) -> bool:
         """Tell whether the document of a successful answer says that something failed."""
 
-    def ask(self, transport: httpx2.BaseTransport) -> Verdict:
+    def ask(self, transport: http.BaseTransport) -> Verdict:
         """Make the call and return what the SDK makes of the answer, a stream read to its end."""
 
     def normalise(self, verdict: Verdict, received: Said) -> Verdict:
@@ -53,5 +52,5 @@ class Judge(Protocol):
             received: What the stream says as it was received.
         """
 
-    def next_requests(self, verdict: Verdict) -> Iterator[httpx2.Request]:
+    def next_requests(self, verdict: Verdict) -> Iterator[http.Request]:
         """Yield requests with which the conversation can go on from a verdict."""

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import httpx2
 import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionMessage
 
 from ._exchanges import Exchange
 from ._judge import Verdict
+from ._library import IS_HTTPX2, http
 from ._said import Rules, Said
 
 __all__ = ["OpenAIChatJudge"]
@@ -84,7 +84,7 @@ class OpenAIChatJudge:
         """Tell whether a gateway reports with the status 200 that its provider failed."""
         return isinstance(document, dict) and bool(document.get("error")) and not document.get("choices")
 
-    def ask(self, transport: httpx2.BaseTransport) -> Verdict:
+    def ask(self, transport: http.BaseTransport) -> Verdict:
         """Make the call and return what the SDK makes of the answer, the stream read to its end."""
         try:
             with self._client(transport) as client:
@@ -102,7 +102,7 @@ class OpenAIChatJudge:
             verdict.messages[index] = _normalise(verdict.messages[index], path, received)
         return verdict
 
-    def next_requests(self, verdict: Verdict) -> Iterator[httpx2.Request]:
+    def next_requests(self, verdict: Verdict) -> Iterator[http.Request]:
         """Yield the requests with which it can go on: for each choice, one for each way of echoing it."""
         for message in verdict.messages:
             whole = ChatCompletionMessage.construct(**message)
@@ -111,24 +111,25 @@ class OpenAIChatJudge:
             for echo in (message, *dumps):
                 yield self._next_request([*self._body["messages"], echo, *_results(echo)])
 
-    def _next_request(self, messages: list[Any]) -> httpx2.Request:
-        sent: list[httpx2.Request] = []
+    def _next_request(self, messages: list[Any]) -> http.Request:
+        sent: list[http.Request] = []
 
-        def answer(request: httpx2.Request) -> httpx2.Response:
+        def answer(request: http.Request) -> http.Response:
             sent.append(request)
-            return httpx2.Response(200, json={})
+            return http.Response(200, json={})
 
-        with self._client(httpx2.MockTransport(answer)) as client:
+        with self._client(http.MockTransport(answer)) as client:
             self._create(client, messages, stream=False)
         return sent[0]
 
-    def _client(self, transport: httpx2.BaseTransport) -> openai.OpenAI:
+    def _client(self, transport: http.BaseTransport) -> openai.OpenAI:
+        make_client = openai.DefaultHttpx2Client if IS_HTTPX2 else openai.DefaultHttpxClient
         return openai.OpenAI(
             api_key="none",
             base_url=self._base_url,
             default_query=self._query,
             max_retries=0,
-            http_client=openai.DefaultHttpx2Client(transport=transport),
+            http_client=make_client(transport=transport),
         )
 
     def _create(self, client: openai.OpenAI, messages: list[Any], *, stream: bool) -> Any:

@@ -9,9 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-import httpx2
-
-from httpx_cassette.httpx2 import CassetteTransport
+from ._library import CassetteTransport, http
 
 __all__ = ["SABOTAGES", "Sabotage", "sabotaged"]
 
@@ -23,7 +21,7 @@ def sabotaged(sabotage: Sabotage) -> type[CassetteTransport]:
     """Return a transport that falsifies every stream that it replays."""
 
     class Sabotaged(CassetteTransport):
-        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        def handle_request(self, request: http.Request) -> http.Response:
             response = super().handle_request(request)
             is_replayed = response.extensions["httpx_cassette"].outcome == "replayed"
             if not is_replayed or "content-length" in response.headers:
@@ -32,7 +30,7 @@ def sabotaged(sabotage: Sabotage) -> type[CassetteTransport]:
             body = _falsify(b"".join(chunks), sabotage)
             # In chunks of the same size, or one event each.
             size = 0 if all(chunk.endswith(b"\n\n") for chunk in chunks) else len(chunks[0])
-            return httpx2.Response(
+            return http.Response(
                 response.status_code,
                 headers=response.headers,
                 content=_divide(body, size),

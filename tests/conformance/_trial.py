@@ -11,12 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx2
-
-from httpx_cassette.httpx2 import CassetteTransport
-
 from ._exchanges import Exchange
 from ._judge import Judge, Verdict
+from ._library import CassetteTransport, http
 from ._said import Said, first_difference, read_stream
 
 __all__ = ["SETTINGS", "Fault", "Outcome", "Setting", "try_exchange"]
@@ -129,7 +126,7 @@ class _Trial:
         # A stream that is asked for may be answered with one document.
         is_stream = judge.is_stream and exchange.answer.lstrip()[:1] not in (b"{", b"[")
         self._received = read_stream(exchange.answer, judge.rules) if is_stream else None
-        self._live_requests: list[httpx2.Request] = []
+        self._live_requests: list[http.Request] = []
         self.outcome = Outcome(exchange.id, is_stream)
 
     def run(self) -> None:
@@ -209,7 +206,7 @@ class _Trial:
     def _read_plainly(self, transport: CassetteTransport) -> tuple[list[int], bytes]:
         """Return the sizes of the chunks of a replayed body, and the body, as seen without an SDK."""
         exchange = self._exchange
-        with httpx2.Client(transport=transport) as client:
+        with http.Client(transport=transport) as client:
             with client.stream(exchange.method, exchange.url, json=exchange.body) as response:
                 chunks = list(response.iter_raw())
         return [len(chunk) for chunk in chunks], b"".join(chunks)
@@ -235,12 +232,12 @@ class _Trial:
             self.outcome.blame(what, f"{found.path}: {_show(found.expected, found.actual)}", setting)
 
 
-def _upstream(exchange: Exchange) -> httpx2.MockTransport:
-    def answer(request: httpx2.Request) -> httpx2.Response:
+def _upstream(exchange: Exchange) -> http.MockTransport:
+    def answer(request: http.Request) -> http.Response:
         headers, chunks = exchange.sent()
-        return httpx2.Response(exchange.status, headers=headers, content=chunks)
+        return http.Response(exchange.status, headers=headers, content=chunks)
 
-    return httpx2.MockTransport(answer)
+    return http.MockTransport(answer)
 
 
 def _parse(body: bytes) -> Any:
