@@ -27,10 +27,7 @@ _BY_NAME = {dialect.name: dialect for dialect in _DIALECTS}
 def _spoken_at(path: str) -> tuple[tuple[Endpoint, Dialect], ...]:
     """Return what may be spoken at a path. Kept: each hit pays for this, and programs call few paths."""
     return tuple(
-        (endpoint, dialect)
-        for dialect in _DIALECTS
-        for endpoint in dialect.endpoints
-        if path.endswith(endpoint.path)
+        (endpoint, dialect) for dialect in _DIALECTS for endpoint in dialect.endpoints if endpoint.is_at(path)
     )
 
 
@@ -41,10 +38,9 @@ def recognise(path: str, body: Json) -> Dialect:
         path: The path of the URL.
         body: The parsed body, or ``None`` where it is not JSON.
     """
-    if isinstance(body, dict):
-        for endpoint, dialect in _spoken_at(path):
-            if endpoint.fits(body):
-                return dialect
+    for endpoint, dialect in _spoken_at(path):
+        if endpoint.fits(body):
+            return dialect
     return GENERIC
 
 

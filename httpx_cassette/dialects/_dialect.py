@@ -8,6 +8,7 @@ Nothing here knows about transports, files or other dialects.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,10 +29,11 @@ class Endpoint:
     """Where a wire format is spoken, on any host, and what a call holds there.
 
     Args:
-        path: How the path ends: ``/chat/completions``.
+        path: How the path ends, a regular expression: ``/chat/completions``.
         lists: Members of the body that are lists.
         members: Members that the body has.
         any_of: Members of which the body has one; none is no condition.
+        has_body: Whether there is a body at all; without one, nothing is said about it.
         wants_stream: Whether a stream is asked for here, whatever the body says.
     """
 
@@ -39,17 +41,24 @@ class Endpoint:
     lists: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
+    has_body: bool = True
     wants_stream: bool = False
 
-    def fits(self, body: dict[str, Json]) -> bool:
-        """Tell whether a body is one of those that are sent here."""
+    def is_at(self, path: str) -> bool:
+        """Tell whether the path of a URL leads here."""
+        return re.search(rf"(?:{self.path})\Z", path) is not None
+
+    def fits(self, body: Json) -> bool:
+        """Tell whether a body, ``None`` where there is none, is one of those that are sent here."""
+        if not isinstance(body, dict):
+            return body is None and not self.has_body
         for name in self.lists:
             if not isinstance(body.get(name), list):
                 return False
         for name in self.members:
             if name not in body:
                 return False
-        return not self.any_of or any(name in body for name in self.any_of)
+        return self.has_body and (not self.any_of or any(name in body for name in self.any_of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,5 +151,5 @@ class Dialect:
         if not isinstance(body, dict):
             return False
         return body.get("stream") is True or any(
-            endpoint.wants_stream and path.endswith(endpoint.path) for endpoint in self.endpoints
+            endpoint.wants_stream and endpoint.is_at(path) for endpoint in self.endpoints
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 
-__all__ = ["is_local"]
+__all__ = ["decides_sampling", "is_local", "is_openai"]
 
 _NAMES = frozenset({"localhost", "host.docker.internal"})
 _ENDINGS = (".local", ".internal", ".lan")
@@ -26,3 +26,28 @@ def _is_private(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_private
     except ValueError:
         return False
+
+
+# -- servers of OpenAI's formats -----------------------------------------------------------------------
+
+# Servers that are documented to take sampling defaults from the model that they serve:
+# - vLLM reads them from the model repository's generation_config.json (vllm-project/vllm#11164), Ollama from
+#   the Modelfile (ollama.readthedocs.io/en/modelfile), llama.cpp and LM Studio from their own settings; these
+#   run on the user's own hosts;
+# - OpenRouter publishes default_parameters per model (openrouter.ai/docs, Models);
+# - Perplexity's defaults are 0.2 and 0.9 (docs.perplexity.ai, chat completions);
+# - Mistral's temperature depends on the model (docs.mistral.ai, chat completion);
+# - Hugging Face's router hands the call to a provider that decides.
+_DECIDE_SAMPLING = frozenset(
+    {"openrouter.ai", "api.perplexity.ai", "api.mistral.ai", "router.huggingface.co"}
+)
+
+
+def decides_sampling(host: str) -> bool:
+    """Tell whether the server at a host is documented to take sampling defaults from the model."""
+    return host in _DECIDE_SAMPLING or is_local(host)
+
+
+def is_openai(host: str) -> bool:
+    """Tell whether a host is OpenAI's, or Azure's with OpenAI's models."""
+    return host.endswith((".openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"))

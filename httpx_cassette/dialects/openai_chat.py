@@ -9,7 +9,7 @@ from .._canonical import has_text
 from .._paths import Paths
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import DONE, Event
-from ._hosts import is_local
+from ._hosts import decides_sampling, is_openai
 from ._reading import Noise, StreamTable
 
 __all__ = ["OPENAI_CHAT", "STREAM"]
@@ -101,32 +101,8 @@ _EMPTY_BELOW = Paths(
     ]
 )
 
-# Servers that are documented to take sampling defaults from the model that they serve:
-# - vLLM reads them from the model repository's generation_config.json (vllm-project/vllm#11164), Ollama from
-#   the Modelfile (ollama.readthedocs.io/en/modelfile), llama.cpp and LM Studio from their own settings; these
-#   run on the user's own hosts;
-# - OpenRouter publishes default_parameters per model (openrouter.ai/docs, Models);
-# - Perplexity's defaults are 0.2 and 0.9 (docs.perplexity.ai, chat completions);
-# - Mistral's temperature depends on the model (docs.mistral.ai, chat completion);
-# - Hugging Face's router hands the call to a provider that decides.
+# Members whose default a server may choose for each model: which servers do stands in ``_hosts.py``.
 _SAMPLING = frozenset({"temperature", "top_p", "frequency_penalty", "presence_penalty"})
-_DECIDE_SAMPLING = frozenset(
-    {
-        "openrouter.ai",
-        "api.perplexity.ai",
-        "api.mistral.ai",
-        "router.huggingface.co",
-    }
-)
-
-
-def _decides_sampling(host: str) -> bool:
-    return host in _DECIDE_SAMPLING or is_local(host)
-
-
-def _is_own_host(host: str) -> bool:
-    return host.endswith((".openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"))
-
 
 _SYSTEM_ROLES = ("system", "developer")
 
@@ -322,8 +298,8 @@ OPENAI_CHAT = Dialect(
         empty_below=_EMPTY_BELOW,
         single_text=Paths(["messages[*].content"]),
         sampling=_SAMPLING,
-        decides_sampling=_decides_sampling,
-        is_own_host=_is_own_host,
+        decides_sampling=decides_sampling,
+        is_own_host=is_openai,
     ),
     references=Paths(["messages[*].tool_calls[*].id", "messages[*].tool_call_id"]),
     # https://platform.openai.com/docs/guides/images-vision, /audio and /pdf-files: base64 beside data URLs.
