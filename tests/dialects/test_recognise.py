@@ -61,3 +61,12 @@ def test_a_stream_is_asked_for_by_the_body_or_by_the_path(path: str, body: Any, 
     dialect = Dialect("any", endpoints=(Endpoint("/plain"), Endpoint("/streaming", wants_stream=True)))
 
     assert wants_stream is dialect.wants_stream(path, body)
+
+
+def test_an_endpoint_may_be_called_without_a_body() -> None:
+    """An answer that was made before is fetched by its address alone."""
+    fetched = Endpoint("/a/[^/]+", has_body=False)
+
+    assert [True, False] == [fetched.is_at("/v1/a/b1"), fetched.is_at("/v1/a/b1/c")]
+    assert [True, False] == [fetched.fits(None), fetched.fits({})]
+    assert not ENDPOINT.fits(None)
