@@ -178,7 +178,7 @@ def _fold_below(body: dict[str, Json], draft: Draft) -> None:
                     draft.folded += fold_defaults(members, defaults)
     # Last: a part whose other members have gone is one ``{type, text}``.
     for container, step in folds.single_text.places(body):
-        container[step] = single_text(container[step])  # type: ignore[index]  # as above
+        container[step] = single_text(container[step], folds.text_part)  # type: ignore[index]  # as above
 
 
 def _drop_below(body: dict[str, Json], paths: Paths, is_absent: Callable[[Json], bool]) -> None:
@@ -214,7 +214,8 @@ def _has_default(name: str, body: dict[str, Json], draft: Draft) -> bool:
 def apply_rename(draft: Draft) -> None:
     """Rename the ids that only tie a call to its result."""
     if draft.occurs & REFERENCE:
-        rename_references(draft.dialect.references.places(draft.request.get("json")))
+        body, dialect = draft.request.get("json"), draft.dialect
+        rename_references(dialect.references.places(body), dialect.held(body))
 
 
 def apply_names(draft: Draft) -> None:

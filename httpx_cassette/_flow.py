@@ -102,7 +102,8 @@ def _guard(call: Call, reading: Reading, dialect: Dialect, settings: Settings) -
         SystemPromptMissing: It has none, or a blank one.
     """
     required = settings.require_system
-    if required is False or dialect.system is None:
+    # A call without a body has no prompt either: it asks about an answer that was made before.
+    if required is False or dialect.system is None or not isinstance(reading.body, dict):
         return
     if callable(required):
         found = None if required(call) else "a call that require_system refuses"

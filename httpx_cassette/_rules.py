@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import count
 
 from ._call import Json
 from ._parsing import is_same_json
@@ -119,11 +120,11 @@ def fold_defaults(
     return dropped
 
 
-def single_text(value: Json) -> Json:
+def single_text(value: Json, kind: str = "text") -> Json:
     """Return the text of a list that holds one text part and nothing else, or the value as it is."""
     if isinstance(value, list) and len(value) == 1:
         part = value[0]
-        if isinstance(part, dict) and len(part) == 2 and part.get("type") == "text":
+        if isinstance(part, dict) and len(part) == 2 and part.get("type") == kind:
             text = part.get("text")
             return text if isinstance(text, str) else value
     return value
@@ -132,11 +133,19 @@ def single_text(value: Json) -> Json:
 # -- rename --------------------------------------------------------------------------------------------
 
 
-def rename_references(places: Iterable[Place]) -> None:
-    """Rename the ids at the places to ``call_1``, ``call_2`` by first appearance; an empty id stays."""
+def rename_references(places: Iterable[Place], held: Collection[Json] = ()) -> None:
+    """Rename the ids at the places to ``call_1``, ``call_2`` by first appearance; an empty id stays.
+
+    Args:
+        places: Where ids stand.
+        held: Ids that name something outside the document: they stay too, and no other gets their name.
+    """
     # Read before any is written: a place may come twice, and a new name may be another's old one.
     sent = [(container, step, container[step]) for container, step in places]  # type: ignore[index]  # its own
     names: dict[str, str] = {}
+    new_names = (f"call_{number}" for number in count(1))
     for container, step, reference in sent:
-        if isinstance(reference, str) and reference:
-            container[step] = names.setdefault(reference, f"call_{len(names) + 1}")  # type: ignore[index]  # as above
+        if isinstance(reference, str) and reference and reference not in held:
+            if reference not in names:
+                names[reference] = next(name for name in new_names if name not in held)
+            container[step] = names[reference]  # type: ignore[index]  # as above

@@ -195,6 +195,7 @@ def test_a_default_can_be_refused() -> None:
         ([{"type": "text", "text": 5}], None),
         ([{"type": "text", "txt": "a"}], None),
         ([{"type": "input_text", "text": "a"}], None),
+        ([{"text": "a"}], None),
         ([["type", "text"]], None),
         (["a"], None),
         ([], None),
@@ -206,6 +207,12 @@ def test_a_default_can_be_refused() -> None:
 def test_a_list_of_one_text_part_is_its_text(content: Json, folded: str | None) -> None:
     """Exactly one part, with exactly a type and a text; anything else stays."""
     assert (content if folded is None else folded) == single_text(content)
+
+
+def test_a_format_may_call_its_text_parts_otherwise() -> None:
+    """Then they alone are text parts."""
+    assert "a" == single_text([{"type": "input_text", "text": "a"}], "input_text")
+    assert [{"type": "text", "text": "a"}] == single_text([{"type": "text", "text": "a"}], "input_text")
 
 
 # -- rename --------------------------------------------------------------------------------------------
@@ -227,6 +234,14 @@ def test_ids_are_numbered_by_first_appearance(ids: list[Json], renamed: list[Jso
     rename_references(Paths(["[*]"]).places(ids))
 
     assert renamed == ids
+
+
+def test_an_id_of_something_elsewhere_keeps_its_name() -> None:
+    """And keeps it to itself, though it looks like a new one."""
+    ids: list[Json] = ["x", "call_2", "y", "z", "call_2", "x"]
+    rename_references(Paths(["[*]"]).places(ids), {"call_2", "z"})
+
+    assert ["call_1", "call_2", "call_3", "z", "call_2", "call_1"] == ids
 
 
 def test_a_place_that_is_named_twice_is_renamed_once() -> None:

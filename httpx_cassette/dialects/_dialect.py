@@ -9,7 +9,7 @@ Nothing here knows about transports, files or other dialects.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -75,6 +75,7 @@ class Folds:
         null_below: Paths of members further down that are absent when ``null``.
         empty_below: Paths of members further down that are absent when ``null``, ``[]`` or ``{}``.
         single_text: Paths of lists that equal their text when they hold exactly one ``{type, text}``.
+        text_part: The ``type`` of such a part.
         sampling: Members whose default a server may choose per model.
         decides_sampling: Tells whether the server at a host is documented to do so.
         is_own_host: Tells whether a host is the provider's, whose documentation the defaults come from.
@@ -88,6 +89,7 @@ class Folds:
     null_below: Paths = NO_PATHS
     empty_below: Paths = NO_PATHS
     single_text: Paths = NO_PATHS
+    text_part: str = "text"
     sampling: frozenset[str] = frozenset()
     decides_sampling: Callable[[str], bool] = lambda host: False
     is_own_host: Callable[[str], bool] = lambda host: True
@@ -122,6 +124,8 @@ class Dialect:
         folds: Which ways of writing a request are one.
         references: Paths of ids that only tie a call to its result; without ``**``, whose places come in the
             order of members.
+        held: Finds in a body those ids at ``references`` that name what only the server has, and so are
+            content: two of them are two calls.
         media: Paths of base64 that is stored as its digest. Data URLs are found without a path.
         opaque: Paths of what a server signed or encrypted and wants back to the byte: not redacted.
         answer_opaque: The same in a whole answer; of a stream the table says where.
@@ -138,6 +142,7 @@ class Dialect:
     prefill_roles: frozenset[str] = frozenset()
     folds: Folds = Folds()
     references: Paths = NO_PATHS
+    held: Callable[[Json], Collection[Json]] = lambda body: ()
     media: Paths = NO_PATHS
     opaque: Paths = NO_PATHS
     answer_opaque: Paths = NO_PATHS
