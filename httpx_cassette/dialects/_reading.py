@@ -369,8 +369,10 @@ def _read_object(node: _Node, value: dict[str, Json], indexes: tuple[int, ...], 
                 reading.padding.append((value, name))
         elif child.rule:
             _note(child, value, name, item, indexes, reading)
-            # A text may also be a list of parts, with texts of their own.
-            if child.every is not None and type(item) is list:
+            # A text may also be an object or a list of parts, with texts of their own.
+            if child.named and type(item) is dict:
+                _read_object(child, item, indexes, reading)
+            elif child.every is not None and type(item) is list:
                 _read_list(child.every, item, indexes, reading)
         elif type(item) is dict:
             _read_object(child, item, indexes, reading)

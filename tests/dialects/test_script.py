@@ -74,7 +74,9 @@ TOTALS = StreamTable(
 )
 
 #: A text that may also come in parts.
-MIXED = StreamTable(progress=NoProgress, text=("content", "content[*].text"), by_position=True)
+MIXED = StreamTable(
+    progress=NoProgress, text=("content", "content[*].text", "content.out", "content.err"), by_position=True
+)
 
 #: A typed format with a running copy.
 TYPED_TOTALS = StreamTable(
@@ -323,6 +325,18 @@ CASES = [
         MIXED,
         [{"content": "a"}, {"content": "b"}, {"content": [{"text": "c"}]}, {"content": [{"text": "d"}]}],
         [{"content": "ab"}, {"content": [{"text": "cd"}]}],
+    ),
+    Case(
+        "a-text-or-an-object-of-them",
+        MIXED,
+        [{"content": "a"}, {"content": {"out": "b"}}, {"content": {"out": "c"}}, {"content": {"err": "d"}}],
+        [{"content": "a"}, {"content": {"out": "bc"}}, {"content": {"err": "d"}}],
+    ),
+    Case(
+        "two-texts-in-one-object",
+        MIXED,
+        [{"content": {"out": "b", "err": "x"}}, {"content": {"out": "c", "err": ""}}],
+        [{"content": {"out": "bc", "err": "x"}}],
     ),
     Case(
         "values-of-another-kind",
