@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
@@ -17,7 +16,8 @@ from openai.types.chat import ChatCompletionMessage
 
 from ._exchanges import Exchange
 from ._judge import Verdict
-from ._library import IS_HTTPX2, http
+from ._library import http
+from ._openai import make_openai
 from ._said import Rules, Said
 
 __all__ = ["OpenAIChatJudge"]
@@ -73,10 +73,7 @@ class OpenAIChatJudge:
     rules = RULES
 
     def __init__(self, exchange: Exchange) -> None:
-        parts = urlsplit(exchange.url)
-        path = parts.path.removesuffix("/chat/completions")
-        self._base_url = f"{parts.scheme}://{parts.netloc}{path}"
-        self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self._exchange = exchange
         self._body: dict[str, Any] = exchange.body
         self.is_stream = exchange.body.get("stream") is True
 
@@ -95,7 +92,8 @@ class OpenAIChatJudge:
             return Verdict(raised=type(error).__name__)
 
     def normalise(self, verdict: Verdict, received: Said) -> Verdict:
-        """Write names that the server itself repeats as the one name that they are, and drop sums."""
+        """Write names that the server itself repeats as the name that they are; drop sums and padding."""
+        verdict.document.pop("obfuscation", None)  # openai 2 keeps the last one.
         for index, choice in enumerate(verdict.document.get("choices") or ()):
             path = f"choices[{choice.get('index', index)}].delta"
             choice["message"] = _normalise(choice["message"], path, received)
@@ -123,14 +121,7 @@ class OpenAIChatJudge:
         return sent[0]
 
     def _client(self, transport: http.BaseTransport) -> openai.OpenAI:
-        make_client = openai.DefaultHttpx2Client if IS_HTTPX2 else openai.DefaultHttpxClient
-        return openai.OpenAI(
-            api_key="none",
-            base_url=self._base_url,
-            default_query=self._query,
-            max_retries=0,
-            http_client=make_client(transport=transport),
-        )
+        return make_openai(self._exchange, "/chat/completions", transport)
 
     def _create(self, client: openai.OpenAI, messages: list[Any], *, stream: bool) -> Any:
         named = ("messages", "model", "stream")

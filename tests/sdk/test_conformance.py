@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("httpx2", reason="the judges of tests/conformance are built on httpx2; nox -s sdk has it")
-
 from tests.conformance.__main__ import main
 from tests.conformance._sabotage import SABOTAGES
 
