@@ -65,7 +65,7 @@ class Gate(IntFlag):
     DOLLAR = 4
     """A string or member name that begins with a dollar sign."""
     AUDIO = 8
-    """A member or string ``input_audio`` or ``file_data``: base64 without a data URL."""
+    """``input_audio``, ``file_data`` or ``image_generation_call``: base64 without a data URL."""
 
 
 #: Members of an enumeration are slow to combine; a table of all sixteen is not.
@@ -77,6 +77,7 @@ _MARKS = {
     b'"$': Gate.DOLLAR,
     b'"input_audio"': Gate.AUDIO,
     b'"file_data"': Gate.AUDIO,
+    b'"image_generation_call"': Gate.AUDIO,
 }
 
 

@@ -12,11 +12,24 @@ from .._call import Json
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from .generic import GENERIC
 from .openai_chat import OPENAI_CHAT
+from .openai_responses import OPENAI_RESPONSES
 
-__all__ = ["GENERIC", "OPENAI_CHAT", "Dialect", "Endpoint", "Folds", "SystemPrompt", "by_name", "recognise"]
+__all__ = [
+    "GENERIC",
+    "OPENAI_CHAT",
+    "OPENAI_RESPONSES",
+    "Dialect",
+    "Endpoint",
+    "Folds",
+    "SystemPrompt",
+    "by_name",
+    "recognise",
+]
 
+#: The most frequent first.
 _DIALECTS = (
     OPENAI_CHAT,
+    OPENAI_RESPONSES,
     GENERIC,
 )
 

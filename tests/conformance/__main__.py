@@ -23,12 +23,16 @@ from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._judge import Judge
 from ._library import CassetteTransport
 from ._openai_chat import OpenAIChatJudge
+from ._openai_responses import OpenAIResponsesJudge
 from ._report import FileReport, as_data, as_text
 from ._sabotage import SABOTAGES, sabotaged
 from ._trial import Outcome, try_exchange
 
 #: Dialect -> the SDK that judges it.
-JUDGES: dict[str, Callable[[Exchange], Judge]] = {"openai-chat": OpenAIChatJudge}
+JUDGES: dict[str, Callable[[Exchange], Judge]] = {
+    "openai-chat": OpenAIChatJudge,
+    "openai-responses": OpenAIResponsesJudge,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

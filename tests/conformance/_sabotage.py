@@ -41,15 +41,17 @@ def sabotaged(sabotage: Sabotage) -> type[CassetteTransport]:
 
 
 def _falsify(body: bytes, sabotage: Sabotage) -> bytes:
-    events: list[Any] = []
+    events: list[tuple[bytes, Any]] = []
     for block in body.split(b"\n\n"):
+        # The data come last; what the end marker has is no JSON.
+        head, found, data = block.rpartition(b"data: ")
         try:
-            events.append(json.loads(block.removeprefix(b"data: ")))
+            events.append((head + found, json.loads(data)))
         except ValueError:
-            events.append(block)  # The end marker, or an event with other fields.
-    sabotage([event for event in events if isinstance(event, dict)])
+            events.append((block, None))
+    sabotage([event for _, event in events if isinstance(event, dict)])
     return b"\n\n".join(
-        event if isinstance(event, bytes) else b"data: " + json.dumps(event).encode() for event in events
+        head if event is None else head + json.dumps(event).encode() for head, event in events
     )
 
 
@@ -84,7 +86,7 @@ def swap_two_deltas(events: list[dict[str, Any]]) -> None:
 
 
 def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
-    """Send the id of a tool call again with the second piece of its arguments."""
+    """Send the id of a tool call again with a later piece of its arguments."""
     ids: dict[str, str] = {}
     for slot, call in _tool_calls(events):
         if call.get("id"):
@@ -98,6 +100,7 @@ def drop_the_usage(events: list[dict[str, Any]]) -> None:
     """Send every event without the usage."""
     for event in events:
         event.pop("usage", None)
+        (event.get("response") or {}).pop("usage", None)
 
 
 SABOTAGES: dict[str, Sabotage] = {
@@ -118,6 +121,13 @@ def _tool_calls(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, A
     for index, delta in _choices(events):
         for call in delta.get("tool_calls") or ():
             yield f"{index} {call.get('index')}", call
+    # Of a response: the item that names the call, then the pieces of its arguments.
+    for event in events:
+        item = event.get("item") or {}
+        if "call_id" in item:
+            yield f"output {event.get('output_index')}", {"id": item["call_id"]}
+        elif event.get("type") == "response.function_call_arguments.delta":
+            yield f"output {event.get('output_index')}", event
 
 
 def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -128,3 +138,7 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
         for call in delta.get("tool_calls") or ():
             if (call.get("function") or {}).get("arguments"):
                 yield f"{index} {call.get('index')}", call["function"], "arguments"
+    # Of a response: each piece is an event of its own, and its text is the same in a later one.
+    for event in events:
+        if isinstance(event.get("delta"), str) and event["delta"]:
+            yield f"{event.get('type')} {event.get('output_index')}", event, "delta"

@@ -26,6 +26,13 @@ class Rules:
         running: Members of which the last value counts.
         totals: Copies of a text as far as it has come: path -> path of the text.
         dropped: Members that need not be kept.
+        place: Members of an event that say of what it speaks, the first of them its type. Nothing is compared
+            between events of different places but, within a lane, their order.
+        lane: The member that names the lane, where events of several may come by turns otherwise.
+        ends: Types of events that end the stream.
+        failures: Types of events that say that it failed.
+        whole: Types of events in which no string is text.
+        number: The member that numbers the events.
     """
 
     texts: frozenset[str] = frozenset()
@@ -33,6 +40,12 @@ class Rules:
     running: frozenset[str] = frozenset()
     totals: dict[str, str] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
+    place: tuple[str, ...] = ()
+    lane: str = ""
+    ends: frozenset[str] = frozenset()
+    failures: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    number: str = ""
 
 
 @dataclass
@@ -49,6 +62,7 @@ class Said:
         counts: Path -> how often it was said.
         longest: Slot -> the longest piece of its text.
         dropped: Path -> how often there was something that need not be kept.
+        numbers: The first number and whether it is counted on from there, once one was seen.
         events: How many events there were; the end marker is one.
         is_terminated: Whether the end marker came.
         error: What an error event says.
@@ -62,6 +76,7 @@ class Said:
     counts: Counter[str] = field(default_factory=Counter)
     longest: dict[str, int] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    numbers: tuple[int, bool] | None = None
     events: int = 0
     is_terminated: bool = False
     error: str | None = None
@@ -117,31 +132,56 @@ class _Reader:
         self._slots: list[str] = []
         self._values: list[tuple[str, Any]] = []
         self._totals: dict[str, tuple[str, str]] = {}
+        self._lanes: set[Any] = set()
+        self._next = 0
 
     def read_event(self, fields: dict[str, list[str]]) -> None:
         said = self.said
         said.events += 1
         data = "\n".join(fields.pop("data", []))
         said.is_terminated = data == "[DONE]"
-        for name, values in fields.items():
-            self._note(f"<{name}>", values)
-            if name == "error" or (name == "event" and values == ["error"]):
-                said.error = data or values[0]
         try:
             document = json.loads(data)
         except ValueError:
+            document = None
+        place = self._enter(document) if isinstance(document, dict) else ""
+        for name, values in fields.items():
+            self._note(f"{place}<{name}>", values)
+            if name == "error" or (name == "event" and values == ["error"]):
+                said.error = data or values[0]
+        if document is None:
             self._note("<data>", data)
             return
-        if isinstance(document, dict) and document.get("error"):
-            said.error = json.dumps(document["error"])
         self._slots, self._values, self._totals = [], [], {}
-        self._read(document, "", "")
+        self._read(document, place, "")
         slots = f" beside {', '.join(self._slots)}" if self._slots else ""
         for path, value in self._values:
             self._note(path if "[" in path else path + slots, value)
         # Now that the text beside them is known, whichever came first.
         for path, (total, text) in self._totals.items():
             said.totals[path] = said.totals.get(path, True) and total == said.texts.get(text, "")
+
+    def _enter(self, document: dict[str, Any]) -> str:
+        """Take note of what an event is, and return how the paths in it begin."""
+        said, rules = self.said, self._rules
+        kind = document.get("type")
+        if document.get("error") or kind in rules.failures:
+            said.error = json.dumps(document.get("error", document))
+        said.is_terminated |= kind in rules.ends
+        number = document.get(rules.number)
+        if isinstance(number, int):
+            first, is_counted_on = said.numbers or (number, True)
+            said.numbers = first, is_counted_on and number == (self._next if said.numbers else number)
+            self._next = number + 1
+        if not rules.place:
+            return ""
+        place = " ".join(str(document[name]) for name in rules.place if name in document)
+        lane = document.get(rules.lane)
+        self._lanes.add(lane)
+        # What is in no lane comes between what is in any.
+        for each in self._lanes if lane is None else (lane,):
+            self._note(f"<order in lane {each}>", place)
+        return f"{place}: "
 
     def _read(self, value: Any, path: str, shape: str) -> None:
         said, rules = self.said, self._rules
@@ -159,9 +199,13 @@ class _Reader:
         elif shape in rules.texts and isinstance(value, str):
             self._read_text(value, path)
         elif isinstance(value, dict):
+            whole = not shape and value.get("type") in rules.whole
             for name, child in value.items():
-                below = f".{name}" if path else name
-                self._read(child, path + below, shape + below)
+                if not shape and name == rules.number:
+                    continue
+                below = name if path[-1:] in ("", " ") else f".{name}"
+                # Of another shape than any rule's.
+                self._read(child, path + below, "whole" if whole else shape + (f".{name}" if shape else name))
         elif isinstance(value, list) and value and all(_is_indexed(item) for item in value):
             for item in value:
                 self._read(item, f"{path}[{item['index']}]", f"{shape}[*]")

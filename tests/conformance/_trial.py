@@ -186,6 +186,8 @@ class _Trial:
         said = read_stream(body, self._judge.rules)
         for name in ("texts", "lists", "running", "fields", "speakers", "is_terminated"):
             self._compare(name, getattr(received, name), getattr(said, name), setting)
+        if received.numbers is not None and received.numbers[1]:
+            self._compare("numbers", received.numbers, said.numbers, setting)
         for path, adds_up in received.totals.items():
             if adds_up and not said.totals.get(path, True):
                 self.outcome.blame("running total", path, setting)
