@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 from ._answer import Forwarded, Replayed, Served, replay
 from ._call import Call, Json, LiveHead
@@ -425,7 +426,6 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     settings = session.settings
     # Read once more: the rules of the key have used up the first reading.
     reading = read_call(asked.call, settings.redaction)
-    wants_stream = asked.dialect.wants_stream(asked.target.path, reading.body)
     dialect, headers = asked.dialect, settings.policy.key_headers
     request, _ = stored_request(reading, settings.redaction, dialect.media, headers, dialect.opaque)
 
@@ -452,17 +452,24 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     return Order(
         key=asked.key.digest,
         sample=asked.sample,
-        dialect=asked.dialect,
+        dialect=dialect,
         request=request,
         policy=_stored_policy(settings, asked.prompt_files),
         redaction=settings.redaction,
         tripwire=Tripwire(asked.call, os.environ),
-        wants_stream=wants_stream,
+        wants_stream=_wants_stream(reading, dialect),
         store=store,
         settle=settle,
         reading=note_reading,
         stop=lambda error: stop(settings, error, asked.key.fingerprint),
     )
+
+
+def _wants_stream(reading: Reading, dialect: Dialect) -> bool:
+    """Tell whether a stream is asked for; what has no body may ask in the query, as a GET does."""
+    if reading.kind:
+        return dialect.wants_stream(reading.target.path, reading.body)
+    return ("stream", "true") in parse_qsl(urlsplit(reading.call.url).query)
 
 
 def _verb(outcome: str) -> str:

@@ -354,7 +354,8 @@ STREAM = StreamTable(
     padding=("obfuscation",),
     # Items may come by turns; events without an item, such as the end, concern all of them.
     scope=("output_index",),
-    slot=("item_id", "content_index", "summary_index", "command_index"),
+    # Not ``item_id``: clients put texts together by these numbers, and gateways change the ids of one item.
+    slot=("content_index", "summary_index", "command_index"),
     sequence="sequence_number",
 )
 

@@ -26,8 +26,8 @@ from ._said import Rules, Said
 
 __all__ = ["OpenAIResponsesJudge"]
 
-#: What tells the events of one type apart.
-_PLACE = ("output_index", "item_id", "content_index", "summary_index", "command_index")
+#: What tells the events of one type apart: the SDK puts texts together by these, whatever the item's id.
+_PLACE = ("output_index", "content_index", "summary_index", "command_index")
 
 RULES = Rules(
     texts=frozenset({"delta", "delta.stdout", "delta.stderr"}),
