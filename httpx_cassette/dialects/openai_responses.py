@@ -36,10 +36,11 @@ _ENDPOINTS = (
 
 def _is_held_by_server(body: dict[str, Json]) -> bool:
     """Tell whether a call goes on from what the server has: a stored prompt, an answer, a conversation."""
-    return (
-        isinstance(body.get("prompt"), dict)
-        or isinstance(body.get("conversation"), (str, dict))
-        or isinstance(body.get("previous_response_id"), str)
+    stored, conversation = body.get("prompt"), body.get("conversation")
+    return bool(
+        (isinstance(stored, dict) and stored)
+        or (isinstance(conversation, (str, dict)) and conversation)
+        or (isinstance(body.get("previous_response_id"), str) and body["previous_response_id"])
     )
 
 

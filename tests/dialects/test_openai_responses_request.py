@@ -123,6 +123,10 @@ BLANK = "no instructions, and first in the input a {} message whose content is b
             {"input": "hi", "prompt": None, "previous_response_id": None, "conversation": None},
             "no instructions, and a text as input",
         ),
+        (
+            {"input": "hi", "prompt": {}, "previous_response_id": "", "conversation": ""},
+            "no instructions, and a text as input",
+        ),
     ],
 )
 def test_what_stood_there_instead_is_said(body: Any, found: str) -> None:
