@@ -64,12 +64,10 @@ class OpenAIResponsesJudge:
         self.is_stream = self._body.get("stream") is True or self._query.get("stream") == "true"
 
     def is_error(self, document: Any) -> bool:
-        """Tell whether the answer is a failure, or an error in its place."""
-        return isinstance(document, dict) and (
-            bool(document.get("error"))
-            or document.get("type") == "error"
-            or document.get("status") == "failed"
-        )
+        """Tell whether an answer failed; in the background that is a state, which is polled."""
+        if not isinstance(document, dict) or document.get("background") is True:
+            return False
+        return bool(document.get("error")) or "failed" in (document.get("status"), document.get("type"))
 
     def ask(self, transport: http.BaseTransport) -> Verdict:
         """Make the call and return what the SDK makes of the answer, the stream read to its end."""
@@ -118,10 +116,10 @@ class OpenAIResponsesJudge:
         return make_openai(self._exchange, f"/responses{self._name}", transport)
 
     def _retrieve(self, client: openai.OpenAI) -> Any:
-        more = (
-            {"starting_after": int(self._query["starting_after"])} if "starting_after" in self._query else {}
-        )
-        return client.responses.retrieve(self._name.removeprefix("/"), stream=self.is_stream, **more)
+        asked: dict[str, Any] = {"stream": True} if self.is_stream else {}
+        if "starting_after" in self._query:
+            asked["starting_after"] = int(self._query["starting_after"])
+        return client.responses.retrieve(self._name.removeprefix("/"), **asked)
 
     def _create(self, client: openai.OpenAI, items: Any, **members: Any) -> Any:
         body = {**self._body, **members}
@@ -146,10 +144,11 @@ def _verdict_of_stream(events: list[Any]) -> Verdict:
     for event in events:
         members = event.to_dict()
         if members.get("type", "").endswith(".delta"):
-            slot = " ".join(str(members[name]) for name in ("type", *_PLACE) if name in members)
-            found = said.setdefault(slot, {"text": "", "members": []})
-            found["text"] += _text(members["delta"])
-            found["members"] = sorted({*found["members"], *members} - _OF_A_PIECE)
+            place = " ".join(str(members[name]) for name in ("type", *_PLACE) if name in members)
+            for channel, text in _channels(members["delta"]):
+                found = said.setdefault(f"{place}{channel}", {"text": "", "members": []})
+                found["text"] += text
+                found["members"] = sorted({*found["members"], *members} - _OF_A_PIECE)
     answers = [event.response for event in events if getattr(event, "response", None) is not None]
     if not answers:
         raise ValueError("the stream holds no answer")
@@ -157,9 +156,10 @@ def _verdict_of_stream(events: list[Any]) -> Verdict:
     return Verdict({"said": said, **last.document, "helper": _accumulate(events)}, last.messages)
 
 
-def _text(delta: Any) -> str:
-    """Return the text of a delta; of a shell's output both channels, which have one order."""
-    return delta if isinstance(delta, str) else json.dumps(delta)
+def _channels(delta: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a delta; a shell's output has two channels."""
+    for name, text in delta.items() if isinstance(delta, dict) else [("", delta)]:
+        yield f" {name}" if name else "", text if isinstance(text, str) else json.dumps(text)
 
 
 def _accumulate(events: list[Any]) -> Any:

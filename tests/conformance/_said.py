@@ -132,6 +132,7 @@ class _Reader:
         self._slots: list[str] = []
         self._values: list[tuple[str, Any]] = []
         self._totals: dict[str, tuple[str, str]] = {}
+        self._is_whole = False
         self._lanes: set[Any] = set()
         self._next = 0
 
@@ -168,6 +169,7 @@ class _Reader:
         if document.get("error") or kind in rules.failures:
             said.error = json.dumps(document.get("error", document))
         said.is_terminated |= kind in rules.ends
+        self._is_whole = kind in rules.whole
         number = document.get(rules.number)
         if isinstance(number, int):
             first, is_counted_on = said.numbers or (number, True)
@@ -196,16 +198,13 @@ class _Reader:
             self._totals[path] = (value, _sibling(path, rules.totals[shape]))
         elif shape in rules.lists and isinstance(value, list):
             said.lists.setdefault(path, []).extend(value)
-        elif shape in rules.texts and isinstance(value, str):
+        elif shape in rules.texts and isinstance(value, str) and not self._is_whole:
             self._read_text(value, path)
         elif isinstance(value, dict):
-            whole = not shape and value.get("type") in rules.whole
             for name, child in value.items():
-                if not shape and name == rules.number:
-                    continue
-                below = name if path[-1:] in ("", " ") else f".{name}"
-                # Of another shape than any rule's.
-                self._read(child, path + below, "whole" if whole else shape + (f".{name}" if shape else name))
+                if shape or name != rules.number:
+                    below = f".{name}" if shape else name
+                    self._read(child, path + below, shape + below)
         elif isinstance(value, list) and value and all(_is_indexed(item) for item in value):
             for item in value:
                 self._read(item, f"{path}[{item['index']}]", f"{shape}[*]")
