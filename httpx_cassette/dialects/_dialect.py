@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .._call import Json
 from .._paths import Paths
@@ -23,6 +23,9 @@ __all__ = ["Dialect", "Endpoint", "Folds", "SystemPrompt"]
 
 NO_PATHS = Paths(())
 
+#: What ``isinstance`` takes.
+Types: TypeAlias = "type | tuple[type, ...]"
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -30,17 +33,15 @@ class Endpoint:
 
     Args:
         path: How the path ends, a regular expression: ``/chat/completions``.
-        lists: Members of the body that are lists.
-        members: Members that the body has.
-        any_of: Members of which the body has one; none is no condition.
+        has: Members that the body has, and of which type; ``object`` is any.
+        has_one: Members of which the body has one or more; none is no condition.
         has_body: Whether there is a body at all; without one, nothing is said about it.
         wants_stream: Whether a stream is asked for here, whatever the body says.
     """
 
     path: str
-    lists: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-    any_of: tuple[str, ...] = ()
+    has: Mapping[str, Types] = field(default_factory=dict)
+    has_one: Mapping[str, Types] = field(default_factory=dict)
     has_body: bool = True
     wants_stream: bool = False
 
@@ -52,13 +53,13 @@ class Endpoint:
         """Tell whether a body, ``None`` where there is none, is one of those that are sent here."""
         if not isinstance(body, dict):
             return body is None and not self.has_body
-        for name in self.lists:
-            if not isinstance(body.get(name), list):
+        for name, types in self.has.items():
+            if name not in body or not isinstance(body[name], types):
                 return False
-        for name in self.members:
-            if name not in body:
-                return False
-        return self.has_body and (not self.any_of or any(name in body for name in self.any_of))
+        return self.has_body and (not self.has_one or self._has_one(body))
+
+    def _has_one(self, body: dict[str, Json]) -> bool:
+        return any(name in body and isinstance(body[name], types) for name, types in self.has_one.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,7 +281,7 @@ STREAM = StreamTable(
 
 OPENAI_CHAT = Dialect(
     name="openai-chat",
-    endpoints=(Endpoint("/chat/completions", lists=("messages",)),),
+    endpoints=(Endpoint("/chat/completions", has={"messages": list}),),
     text=Paths(["messages[*].content", "messages[*].content[*].text", "messages[*].content[*].refusal"]),
     turns=("messages",),
     prefill_roles=frozenset({"assistant"}),

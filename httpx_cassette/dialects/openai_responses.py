@@ -26,7 +26,15 @@ __all__ = ["OPENAI_RESPONSES", "STREAM"]
 # {id}/cancel, {id}/input_items; and {id} itself, a GET that polls an answer or takes its stream up again.
 # OpenAI, Azure and vLLM name answers ``resp_...``, xAI by a UUID.
 _ENDPOINTS = (
-    Endpoint("/responses", any_of=("input", "prompt", "previous_response_id", "conversation")),
+    Endpoint(
+        "/responses",
+        has_one={
+            "input": (str, list),
+            "prompt": dict,
+            "previous_response_id": str,
+            "conversation": (str, dict),
+        },
+    ),
     Endpoint(
         "/responses/(?:resp[_-][^/]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
         has_body=False,

@@ -8,7 +8,9 @@ import pytest
 
 from httpx_cassette.dialects import GENERIC, OPENAI_CHAT, Dialect, Endpoint, recognise
 
-ENDPOINT = Endpoint("/a", lists=("list",), members=("one", "two"), any_of=("this", "that"))
+ENDPOINT = Endpoint(
+    "/a", has={"list": list, "one": object, "two": object}, has_one={"this": int, "that": (int, str)}
+)
 FITTING = {"list": [], "one": None, "two": 0, "that": 1}
 
 
@@ -18,6 +20,8 @@ FITTING = {"list": [], "one": None, "two": 0, "that": 1}
         (FITTING, True),
         (FITTING | {"more": 1}, True),
         (FITTING | {"list": {}}, False),
+        (FITTING | {"that": None}, False),
+        (FITTING | {"that": None, "this": 1}, True),
         ({"list": [], "one": 1, "this": 1}, False),
         ({"list": [], "one": 1, "two": 2}, False),
         ({}, False),
