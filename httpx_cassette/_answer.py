@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ._errors import CassetteDamaged
 from ._recording import Recording, StoredResponse
 from .dialects import by_name
-from .dialects._framing import Event, dump_event_json, load_event_json, render_ndjson, render_sse
+from .dialects._framing import FRAMINGS, Event, dump_event_json, load_event_json
 from .dialects._reading import Noise, Said, StreamTable, table_reader
 from .dialects._script import cut, cut_bytes, replay_verbatim
 
@@ -136,27 +136,25 @@ def _check_script(script: list[Any]) -> None:
 
 def render_script(stored: StoredResponse, dialect: str, settings: Settings) -> Iterator[bytes]:
     """Yield the bytes of a recorded stream, one event each, or as wire chunks of a fixed size."""
-    table = by_name(dialect).stream
-    if table is not None and table.framing != stored.framing:
-        table = None  # Nothing says how such an event is cut.
+    # Where there is none, nothing says how such an event is cut.
+    table = by_name(dialect).stream_in(stored.framing)
     chunks: Iterator[bytes]
     if settings.noise:
         chunks = _render_noisily(stored, table, settings.chunk_size)
     elif table is not None and stored.is_assembled:
         chunks = cut_bytes(stored.script, table, settings.chunk_size)
     else:
-        chunks = map(_RENDER[stored.framing], replay_verbatim(stored.script))
+        framing = FRAMINGS[stored.framing]
+        chunks = framing.frame(map(framing.render, replay_verbatim(stored.script)))
     return chunks if settings.wire_chunk_size is None else _in_wire_chunks(chunks, settings.wire_chunk_size)
 
 
-_RENDER = {"sse": render_sse, "ndjson": render_ndjson}
-
 #: What a client of the standard has to bear; as seen from OpenRouter, Azure and Perplexity.
-_ANY_NOISE = {"sse": Noise(comments=True, crlf=True), "ndjson": Noise()}
+_ANY_NOISE = {"sse": Noise(comments=True, crlf=True)}
 
 
 def _render_noisily(stored: StoredResponse, table: StreamTable | None, size: int) -> Iterator[bytes]:
-    noise = table.noise if table is not None else _ANY_NOISE[stored.framing]
+    noise = table.noise if table is not None else _ANY_NOISE.get(stored.framing, Noise())
     if table is not None and stored.is_assembled:
         events = cut(stored.script, table, size)
         if noise.empty_deltas:
@@ -167,7 +165,8 @@ def _render_noisily(stored: StoredResponse, table: StreamTable | None, size: int
         events = _with_pings(events, table.ping)
     if noise.blanks:
         events = _with_blanks(events)
-    chunks: Iterator[bytes] = map(_RENDER[stored.framing], events)
+    framing = FRAMINGS[stored.framing]
+    chunks = framing.frame(map(framing.render, events))
     if noise.comments:
         chunks = _with_comments(chunks)
     return (chunk.replace(b"\n", b"\r\n") for chunk in chunks) if noise.crlf else chunks

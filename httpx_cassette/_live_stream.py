@@ -17,7 +17,7 @@ from ._errors import CassetteError
 from ._paths import Paths
 from ._redact import Redaction
 from .dialects import Dialect
-from .dialects._framing import Event, EventParser, NdjsonParser, SseParser, load_event_json
+from .dialects._framing import FRAMINGS, Event, load_event_json
 from .dialects._script import Script, StreamTable, assemble, prove, verbatim
 
 __all__ = ["LiveStream", "find_framing", "stored_bytes"]
@@ -27,7 +27,7 @@ _SSE_STARTS = (b"error:", b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: Dialect) -> str:
-    """Return ``sse``, ``ndjson``, empty for a whole body, or ``unsure`` while too little has come.
+    """Return the framing of a body, empty for a whole document, or ``unsure`` while too little has come.
 
     Args:
         start: The first bytes of the body that are not blank.
@@ -35,7 +35,6 @@ def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: D
         wants_stream: Whether the request asked for a stream.
         dialect: The wire format.
     """
-    table = dialect.stream
     # The mark of UTF-8 may stand before a body of any kind.
     if len(start) < len(BOM_UTF8) and BOM_UTF8.startswith(start):
         return "unsure"
@@ -44,7 +43,9 @@ def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: D
         return "unsure"
     if "event-stream" in content_type or (wants_stream and "ndjson" not in content_type):
         if start[:1] in (b"{", b"["):
-            return "ndjson" if table is not None and table.framing == "ndjson" and start[:1] == b"{" else ""
+            # One document or a stream of them: the dialect knows what its servers send.
+            framing = "ndjson" if start[:1] == b"{" else "json-array" if wants_stream else ""
+            return framing if dialect.stream_in(framing) is not None else ""
         if "event-stream" in content_type or start.startswith(_SSE_STARTS):
             return "sse"
         return "unsure" if any(name.startswith(start) for name in _SSE_STARTS) else ""
@@ -67,7 +68,7 @@ class LiveStream:
     """The events of one stream.
 
     Args:
-        framing: ``sse`` or ``ndjson``.
+        framing: How it is divided into events.
         dialect: The wire format.
 
     Attributes:
@@ -77,9 +78,8 @@ class LiveStream:
     def __init__(self, framing: str, dialect: Dialect) -> None:
         self.framing = framing
         self._dialect = dialect
-        self._parser: EventParser = NdjsonParser() if framing == "ndjson" else SseParser()
-        table = dialect.stream
-        self._table = table if table is not None and table.framing == framing else None
+        self._parser = FRAMINGS[framing].parser()
+        self._table = dialect.stream_in(framing)
         self._progress = self._table.progress() if self._table is not None else _AnyProgress()
         opaque = self._table.opaque if self._table is not None else ()
         self._opaque = Paths(f"[*].json.{path}" for path in opaque)
@@ -105,11 +105,13 @@ class LiveStream:
 
     @property
     def is_complete(self) -> bool:
-        return self._progress.is_complete
+        return self._progress.is_complete and not self._parser.is_open
 
     @property
     def is_terminated(self) -> bool:
-        return self._progress.is_terminated
+        # An array that is closed is over, and whole if it says so: what is cut short may be closed, too.
+        is_closed = self._parser.is_open is False
+        return self._progress.is_terminated or (is_closed and self._progress.is_complete)
 
     @property
     def error(self) -> str | None:

@@ -132,6 +132,7 @@ class Dialect:
         answer_opaque: The same in a whole answer; of a stream the table says where.
         system: Where the system prompt lives, or ``None`` for calls that have none.
         stream: How its streams are assembled and cut, or ``None`` when they are stored verbatim.
+        other_streams: The same for other ways of dividing them into events.
         finish: Finds the finish reason of a whole answer; a list when there are several choices.
         is_failure: Tells whether a whole answer with a good status is an error all the same.
     """
@@ -149,6 +150,7 @@ class Dialect:
     answer_opaque: Paths = NO_PATHS
     system: SystemPrompt | None = None
     stream: StreamTable | None = None
+    other_streams: tuple[StreamTable, ...] = ()
     finish: Callable[[Json], Json] = lambda answer: None
     is_failure: Callable[[Json], bool] = lambda answer: False
 
@@ -159,3 +161,10 @@ class Dialect:
         return body.get("stream") is True or any(
             endpoint.wants_stream and endpoint.is_at(path) for endpoint in self.endpoints
         )
+
+    def stream_in(self, framing: str) -> StreamTable | None:
+        """Return how its streams of a framing are assembled and cut, if it has any."""
+        for table in (self.stream, *self.other_streams):
+            if table is not None and table.framing == framing:
+                return table
+        return None

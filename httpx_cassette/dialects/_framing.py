@@ -1,8 +1,8 @@
 """How a streamed body is divided into events, and how an event is written again.
 
-Decides where an event begins and ends, for server-sent events (SSE) and for one JSON document a line
-(NDJSON), and how the JSON in it is read and written.  Knows nothing about providers: what an event
-means is read elsewhere.
+Decides where an event begins and ends, for server-sent events (SSE), for one JSON document a line
+(NDJSON) and for one JSON array that grows (Google's streams without ``alt=sse``), and how the JSON in it
+is read and written.  Knows nothing about providers: what an event means is read elsewhere.
 
 - Bytes may arrive cut anywhere: inside a character, inside CRLF.  Each byte is looked at once.
 - Lines end at LF, CR or CRLF and nowhere else; U+2028 and U+0085 are text.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import orjson
@@ -25,8 +25,11 @@ from .._call import Json
 from .._parsing import parse_json
 
 __all__ = [
+    "FRAMINGS",
     "Event",
     "EventParser",
+    "Framing",
+    "JsonArrayParser",
     "NdjsonParser",
     "SseParser",
     "dump_event_json",
@@ -67,6 +70,7 @@ class EventParser(Protocol):
     is_text: bool
     overflowed: bool
     is_torn: bool
+    is_open: bool | None
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that this chunk completes."""
@@ -83,7 +87,10 @@ class SseParser:
             returned is then not the whole truth, and the bytes themselves should be kept.
         overflowed: An event passed the limit of 64 MiB; the rest of the body was not read.
         is_torn: The body ended in the middle of an event; known once it was flushed.
+        is_open: Whether the framing itself says that more must come; ``None``, because SSE has no end.
     """
+
+    is_open: bool | None = None
 
     def __init__(self) -> None:
         self.is_text = True
@@ -189,7 +196,10 @@ class NdjsonParser:
         is_text: As for :class:`SseParser`.
         overflowed: As for :class:`SseParser`.
         is_torn: The last line has no end and is no JSON; known once the body was flushed.
+        is_open: As for :class:`SseParser`.
     """
+
+    is_open: bool | None = None
 
     def __init__(self) -> None:
         self.is_text = True
@@ -236,6 +246,100 @@ class NdjsonParser:
             return raw.decode(errors="replace")
 
 
+_STRUCTURE = re.compile(rb'["\[\]{},]')
+_IN_STRING = re.compile(rb'["\\]')
+
+
+class JsonArrayParser:
+    """Reads the elements of one JSON array, each as it is complete.
+
+    Attributes:
+        is_text: As for :class:`SseParser`; false too for what is not one array: elements that are missing
+            between commas, or something in front of it.
+        overflowed: As for :class:`SseParser`.
+        is_torn: The array was not closed; known once the body was flushed.
+        is_open: Whether the end of the array is still to come.
+    """
+
+    def __init__(self) -> None:
+        self.is_text = True
+        self.overflowed = False
+        self.is_torn = False
+        self.is_open: bool | None = True
+        self._tail = bytearray()  # the unfinished element, or what stands in front of the array
+        self._depth = 0  # of brackets and braces: 1 is between two elements
+        self._is_string = False
+        self._is_escaped = False
+        self._count = 0
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the elements that this chunk completes; what comes behind the array is not read."""
+        events: list[Event] = []
+        start = position = 0
+        while self.is_open and not self.overflowed and position < len(chunk):
+            if self._is_escaped:
+                self._is_escaped = False
+                position += 1
+                continue
+            found = (_IN_STRING if self._is_string else _STRUCTURE).search(chunk, position)
+            if found is None:
+                break
+            position = found.end()
+            if self._divides(found[0]):
+                events += self._take(chunk[start : position - 1], found[0])
+                start = position
+        if self.is_open and not self.overflowed:
+            self._tail += chunk[start:]
+            if len(self._tail) > LIMIT:
+                self.overflowed = True
+                self.is_text = False
+                self._tail = bytearray()
+        return events
+
+    def flush(self) -> list[Event]:
+        """Take note of the end of the body; an element that the array does not end after was cut short."""
+        self.is_torn = bool(self.is_open)
+        return []
+
+    def _divides(self, mark: bytes) -> bool:
+        """Take note of a mark, and tell whether it is the array's own: its brackets and its commas."""
+        if self._is_string:
+            self._is_escaped = mark == b"\\"
+            self._is_string = self._is_escaped
+        elif mark == b'"':
+            self._is_string = True
+        elif mark in b"[{":
+            self._depth += 1
+            return self._depth == 1
+        elif mark in b"]}":
+            self._depth -= 1
+            return self._depth == 0
+        else:
+            return self._depth == 1
+        return False
+
+    def _take(self, rest: bytes, mark: bytes) -> list[Event]:
+        """Return the element, if there is one, that stands in front of a mark of the array."""
+        raw = bytes(self._tail + rest).strip(b" \t\r\n")
+        self._tail = bytearray()
+        if mark in b"[{":
+            self.is_text = self.is_text and mark == b"[" and raw in (b"", _BOM)
+            return []
+        self.is_open = self._depth > 0
+        if mark == b"}" or not (raw or (mark == b"]" and not self._count)):
+            # No array, or nothing on one side of a comma.
+            self.is_text = False
+        self._count += 1
+        return [Event(self._decode(raw))] if raw else []
+
+    def _decode(self, raw: bytes) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            self.is_text = False
+            return raw.decode(errors="replace")
+
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -258,6 +362,49 @@ def render_sse(event: Event) -> bytes:
 def render_ndjson(event: Event) -> bytes:
     """Return the bytes of one NDJSON line."""
     return f"{event.data}\n".encode()
+
+
+def render_bare(event: Event) -> bytes:
+    """Return the bytes of one element of an array."""
+    return event.data.encode()
+
+
+class Framing(NamedTuple):
+    """One way of dividing a body into events.
+
+    Args:
+        parser: Makes what divides it.
+        render: Returns the bytes of one event.
+        opening: What stands in front of the first event.
+        separator: What stands in front of each other one.
+        closing: What stands behind the last.
+    """
+
+    parser: Callable[[], EventParser]
+    render: Callable[[Event], bytes]
+    opening: bytes = b""
+    separator: bytes = b""
+    closing: bytes = b""
+
+    def frame(self, events: Iterator[bytes]) -> Iterator[bytes]:
+        """Return the chunks of a body: its events, and what the framing adds."""
+        return events if not self.opening else self._enclose(events)
+
+    def _enclose(self, events: Iterator[bytes]) -> Iterator[bytes]:
+        before = self.opening
+        for event in events:
+            yield before + event
+            before = self.separator
+        # Without events the array is empty all the same.
+        yield self.closing if before is self.separator else before + self.closing
+
+
+#: Every framing, by the name under which recordings have it. Google ends the line at the comma of an array.
+FRAMINGS = {
+    "sse": Framing(SseParser, render_sse),
+    "ndjson": Framing(NdjsonParser, render_ndjson),
+    "json-array": Framing(JsonArrayParser, render_bare, b"[", b",\r\n", b"]"),
+}
 
 
 #: DEL and the line ends of ``str.splitlines`` that JSON leaves unescaped.

@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias, cast
 from .._call import Json
 from .._paths import render_path
 from ._cutting import cut, cut_bytes, stored_event
-from ._framing import Event, EventParser, NdjsonParser, SseParser, load_event_json, render_ndjson, render_sse
+from ._framing import FRAMINGS, Event, load_event_json
 from ._reading import Reading, Said, Slot, StreamProgress, StreamTable, read_text, render_slot, table_reader
 
 __all__ = [
@@ -69,14 +69,18 @@ def replay_verbatim(script: Script) -> Iterator[Event]:
 def texts(source: Iterable[Event | Json], table: StreamTable) -> dict[str, str]:
     """Return the joined text of each slot, of events as received or of a script."""
     read = table_reader(table)
-    pieces: dict[Slot, list[str]] = {}
+    names: dict[Slot, str] = {}
+    pieces: dict[str, list[str]] = {}
     for item in source:
         stored = _store(item) if isinstance(item, Event) else cast("dict[str, Json]", item)
         value = stored.get("json")
         if isinstance(value, dict):
             for slot, place in read(value).texts.items():
-                pieces.setdefault(slot, []).append(read_text(place))
-    return {render_slot(slot, table): _join(found) for slot, found in pieces.items()}
+                if slot not in names:
+                    names[slot] = render_slot(slot, table)
+                # Two texts of one event may claim one slot: in their order they are its text.
+                pieces.setdefault(names[slot], []).append(read_text(place))
+    return {name: _join(found) for name, found in pieces.items()}
 
 
 def prove(events: list[Event], script: Script, table: StreamTable) -> str | None:
@@ -116,10 +120,10 @@ def _proof_sizes(script: Script, table: StreamTable) -> list[int]:
 
 
 def _read_back(events: Iterable[Event], table: StreamTable) -> Iterator[Event]:
-    parser: EventParser = SseParser() if table.framing == "sse" else NdjsonParser()
-    render = render_sse if table.framing == "sse" else render_ndjson
-    for event in events:
-        yield from parser.feed(render(event))
+    framing = FRAMINGS[table.framing]
+    parser = framing.parser()
+    for chunk in framing.frame(map(framing.render, events)):
+        yield from parser.feed(chunk)
     yield from parser.flush()
 
 

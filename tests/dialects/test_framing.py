@@ -10,8 +10,10 @@ import pytest
 from httpx_cassette._call import Json
 from httpx_cassette.dialects import _framing
 from httpx_cassette.dialects._framing import (
+    FRAMINGS,
     Event,
     EventParser,
+    JsonArrayParser,
     NdjsonParser,
     SseParser,
     dump_event_json,
@@ -165,8 +167,9 @@ def test_a_long_line_costs_its_length(parser: EventParser) -> None:
         (SseParser(), b"data: " + b"x" * 60),
         (SseParser(), b"data: xxxxx\n" * 6),
         (NdjsonParser(), b"x" * 60),
+        (JsonArrayParser(), b'[{"a":"' + b"x" * 60),
     ],
-    ids=["one-line", "many-lines", "ndjson"],
+    ids=["one-line", "many-lines", "ndjson", "json-array"],
 )
 def test_an_event_beyond_the_limit_stops_the_reading(
     parser: EventParser, body: bytes, monkeypatch: pytest.MonkeyPatch
@@ -184,6 +187,92 @@ def test_small_events_never_reach_the_limit(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(_framing, "LIMIT", 50)
 
     assert parse(SseParser(), b"data: xxxxx\n\n" * 20, 7) == [Event("xxxxx")] * 20
+
+
+class Array(NamedTuple):
+    """The bytes of an array, the elements in it, and what is found about it."""
+
+    id: str
+    body: bytes
+    elements: list[str]
+    is_text: bool = True
+    is_torn: bool = False
+
+
+ARRAYS = [
+    Array("one", b'[{"a": 1}]', ['{"a": 1}']),
+    Array(
+        "as-google-writes-it",
+        b'[{\n  "a": 1\n}\n,\r\n{\n  "a": 2\n}\n]\n',
+        ['{\n  "a": 1\n}', '{\n  "a": 2\n}'],
+    ),
+    Array("nothing", b" [ \n ] ", []),
+    Array("nested", b'[{"a":[1,{"b":[]}]},[2,3],{}]', ['{"a":[1,{"b":[]}]}', "[2,3]", "{}"]),
+    Array("marks-in-strings", b'[{"a":"],[{}\\\\\\"]"},"x,\\""]', ['{"a":"],[{}\\\\\\"]"}', '"x,\\""']),
+    Array("plain-values", b'[1, null ,"a"]', ["1", "null", '"a"']),
+    Array("bom", b"\xef\xbb\xbf[1]", ["1"]),
+    Array("utf-8", '[{"a":"é\u2028漢"}]'.encode(), ['{"a":"é\u2028漢"}']),
+    Array("behind-the-end", b"[1] [2], {", ["1"]),
+    Array("no-json-within", b"[{oops},2]", ["{oops}", "2"]),
+    Array("not-closed", b'[{"a":1},{"b', ['{"a":1}'], is_torn=True),
+    Array("not-closed-behind-a-comma", b'[{"a":1},', ['{"a":1}'], is_torn=True),
+    Array("not-closed-in-a-string", b'["a\\', [], is_torn=True),
+    Array("not-begun", b" ", [], is_torn=True),
+    Array("nothing-between-commas", b"[1,,2]", ["1", "2"], is_text=False),
+    Array("nothing-behind-a-comma", b"[1,]", ["1"], is_text=False),
+    Array("nothing-in-front-of-a-comma", b"[,1]", ["1"], is_text=False),
+    Array("text-in-front", b"x[1]", ["1"], is_text=False),
+    Array("an-object", b'{"a":1}', ['"a":1'], is_text=False),
+    Array("closed-by-another-mark", b"[1}", ["1"], is_text=False),
+    Array("closed-before-it-begins", b"]1", [], is_torn=True),
+    Array("not-utf-8", b'["\xff"]', ['"\ufffd"'], is_text=False),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 10**9])
+@pytest.mark.parametrize("case", ARRAYS, ids=lambda case: case.id)
+def test_the_elements_of_an_array_are_events(case: Array, size: int) -> None:
+    """However it arrives, and what is no array does not pass for one."""
+    parser = JsonArrayParser()
+
+    assert [Event(element) for element in case.elements] == parse(parser, case.body, size)
+    assert (case.is_text, case.is_torn) == (parser.is_text, parser.is_torn)
+    assert case.is_torn is parser.is_open
+
+
+def test_an_element_is_there_as_soon_as_it_ends() -> None:
+    """At the comma behind it, or at the end of the array, which is known at once."""
+    parser = JsonArrayParser()
+
+    assert [] == parser.feed(b'[{"a":1}')
+    assert [Event('{"a":1}')] == parser.feed(b",")
+    assert [] == parser.feed(b'{"b":2}')
+    assert parser.is_open
+    assert [Event('{"b":2}')] == parser.feed(b"]")
+    assert parser.is_open is False
+
+
+EVENTS = [Event('{"a":"]"}'), Event("{}"), Event("3")]
+
+
+@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("name", FRAMINGS)
+def test_what_a_framing_writes_it_reads(name: str, count: int) -> None:
+    """The first chunk is there before the second event is."""
+    framing = FRAMINGS[name]
+    parser = framing.parser()
+    chunks = [*framing.frame(map(framing.render, iter(EVENTS[:count])))]
+
+    assert EVENTS[:count] == [*[event for chunk in chunks for event in parser.feed(chunk)], *parser.flush()]
+    assert (True, False) == (parser.is_text, parser.is_torn)
+
+
+def test_an_array_is_written_as_one_document() -> None:
+    """An empty one too."""
+    framing = FRAMINGS["json-array"]
+
+    assert b'[{"a":"]"},\r\n{},\r\n3]' == b"".join(framing.frame(map(framing.render, iter(EVENTS))))
+    assert b"[]" == b"".join(framing.frame(iter(())))
 
 
 VALUES: list[tuple[str, Json, str]] = [
