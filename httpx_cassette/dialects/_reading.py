@@ -111,10 +111,13 @@ class StreamTable:
         ping: The event that only keeps the connection open: dropped wherever it comes, and it ends nothing.
         noise: What a replay adds when it is asked for noise.
         before_last: What stands in place of ``last`` and ``ends`` in a piece that is not the last.
+        alone: Lists whose elements a client appends one to another, in the order of their coming: their
+            position says nothing, and the text in them is joined and cut only where it is in the one
+            element of its list.
     """
 
     progress: Callable[[], StreamProgress]
-    framing: Literal["sse", "ndjson"] = "sse"
+    framing: Literal["sse", "ndjson", "json-array"] = "sse"
     text: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
@@ -129,6 +132,7 @@ class StreamTable:
     markers: tuple[str, ...] = ()
     by_position: bool = False
     before_last: Literal["null", "absent"] = "null"
+    alone: tuple[str, ...] = ()
     opaque: tuple[str, ...] = ()
     ping: Event | None = None
     noise: Noise = Noise()
@@ -327,7 +331,7 @@ def _slot_members(table: StreamTable) -> tuple[str, ...]:
 
 def _merge_paths(table: StreamTable) -> _Node:
     root = _Node("")
-    for rule in ("text", "lists", "last", "ends", "first", "padding", "scope"):
+    for rule in ("text", "lists", "last", "ends", "first", "padding", "scope", "alone"):
         for path in getattr(table, rule):
             _add_path(root, path, rule)
     for path, text in table.totals:
@@ -367,6 +371,9 @@ def _read_object(node: _Node, value: dict[str, Json], indexes: tuple[int, ...], 
         elif item is None:
             if child.rule == "padding":
                 reading.padding.append((value, name))
+        elif child.rule == "alone":
+            if child.every is not None and type(item) is list:
+                _read_succession(child.every, item, indexes, reading)
         elif child.rule:
             _note(child, value, name, item, indexes, reading)
             # A text may also be an object or a list of parts, with texts of their own.
@@ -392,6 +399,13 @@ def _read_list(node: _Node, items: list[Json], indexes: tuple[int, ...], reading
                 reading.is_ambiguous |= not reading.by_position and len(reading.texts) > count
 
 
+def _read_succession(node: _Node, items: list[Json], indexes: tuple[int, ...], reading: Reading) -> None:
+    reading.is_ambiguous |= len(items) > 1
+    for item in items:
+        if type(item) is dict:
+            _read_object(node, item, (*indexes, 0), reading)
+
+
 def _note(
     node: _Node, holder: dict[str, Json], name: str, item: Json, indexes: tuple[int, ...], reading: Reading
 ) -> None:
@@ -411,8 +425,8 @@ def _note(
         if item or type(item) is int:
             reading.firsts["", f"{node.path}.{name}", indexes] = (holder, name)
     elif rule == "last" or rule == "ends":
-        # Some servers send an empty signature with every event: that is a constant.
-        if item != "":
+        # Some servers send an empty signature, or empty metadata, with every event: that is a constant.
+        if item or item == 0:
             reading.running.append((holder, name))
             reading.latest.append((node.holder_path, indexes, name, item))
             reading.is_ended |= rule == "ends"

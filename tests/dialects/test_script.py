@@ -11,7 +11,7 @@ import pytest
 
 from httpx_cassette._call import Json
 from httpx_cassette._errors import OptionError
-from httpx_cassette.dialects._framing import Event, load_event_json, render_ndjson, render_sse
+from httpx_cassette.dialects._framing import FRAMINGS, Event, load_event_json
 from httpx_cassette.dialects._reading import table_reader
 from httpx_cassette.dialects._script import (
     StreamTable,
@@ -59,6 +59,18 @@ PARTS = StreamTable(
     before_last="absent",
 )
 
+#: A format whose parts are appended one to another, in the manner of Gemini.
+APPENDED = StreamTable(
+    progress=NoProgress,
+    framing="json-array",
+    text=("turns[*].parts[*].text",),
+    last=("usage",),
+    ends=("turns[*].*", "turns[*].parts[*].signature"),
+    scope=("turns[*].index",),
+    alone=("turns[*].parts",),
+    before_last="absent",
+)
+
 #: One document a line, in the manner of Ollama.
 LINES = StreamTable(
     progress=NoProgress, framing="ndjson", text=("message.content", "message.thinking"), first=("message.*",)
@@ -97,11 +109,64 @@ def delta(text: str, number: int, index: int = 0, **more: Json) -> dict[str, Jso
     return {"type": "text.delta", "output_index": index, "delta": text, "sequence_number": number, **more}
 
 
+def turn(*parts: Json, index: int = 0, **more: Json) -> dict[str, Json]:
+    """Return an event with one turn; a part that is a text has nothing else."""
+    listed: list[Json] = [{"text": part} if isinstance(part, str) else part for part in parts]
+    return {"turns": [{"index": index, "parts": listed, **more}]}
+
+
 def part(text: str, **more: Json) -> dict[str, Json]:
     return {"candidates": [{"index": 0, "parts": [{"text": text}], **more}]}
 
 
 CASES = [
+    Case(
+        "texts-that-stand-alone-are-joined",
+        APPENDED,
+        [turn("ab"), turn("cd"), turn("ef", finish="stop"), turn("")],
+        [turn("abcdef", finish="stop"), turn("")],
+    ),
+    Case(
+        "texts-beside-others-are-whole",
+        APPENDED,
+        [turn("ab"), turn("cd", "ef"), turn("gh", {"call": 1}), turn({"call": 2}, "ij"), turn("kl")],
+        [turn("ab"), turn("cd", "ef"), turn("gh", {"call": 1}), turn({"call": 2}, "ij"), turn("kl")],
+    ),
+    Case(
+        "other-parts-end-the-text",
+        APPENDED,
+        [turn("ab"), turn({"call": 1}), turn("cd"), turn({"text": "ef", "thought": True}), turn("gh")],
+        [turn("ab"), turn({"call": 1}), turn("cd"), turn({"text": "ef", "thought": True}), turn("gh")],
+    ),
+    Case(
+        "a-signature-ends-the-text",
+        APPENDED,
+        [
+            turn("ab"),
+            turn({"text": "cd", "signature": "x"}),
+            turn("ef"),
+            turn({"text": "", "signature": "y"}),
+        ],
+        [turn({"text": "abcd", "signature": "x"}), turn("ef"), turn({"text": "", "signature": "y"})],
+    ),
+    Case(
+        "whatever-else-a-turn-says-ends-the-text",
+        APPENDED,
+        [turn("ab", meta={}), turn("cd", meta={}), turn("ef", meta={"a": 1}), turn("gh", meta={"a": 1})],
+        [turn("abcd", meta={}), turn("ef", meta={"a": 1}), turn("gh", meta={"a": 1})],
+    ),
+    Case(
+        "turns-side-by-side",
+        APPENDED,
+        [turn("ab"), turn("xy", index=1), turn("cd"), turn("z", index=1, finish="stop")],
+        [turn("abcd"), turn("xyz", index=1, finish="stop")],
+    ),
+    Case(
+        "parts-that-are-no-list",
+        APPENDED,
+        [{"turns": [{"parts": "ab"}]}, turn(1, None, [])],
+        [{"turns": [{"parts": "ab"}]}, turn(1, None, [])],
+    ),
     Case(
         "sequence-numbers-are-counted-anew",
         TYPED,
@@ -388,8 +453,8 @@ def test_cutting_is_the_inverse_of_assembling(case: Case, size: int) -> None:
     events = list(cut(script, case.table, size))
 
     assert assemble(events, case.table) == script == stored(case)
-    render = render_sse if case.table.framing == "sse" else render_ndjson
-    assert list(cut_bytes(script, case.table, size)) == [render(event) for event in events]
+    framing = FRAMINGS[case.table.framing]
+    assert list(cut_bytes(script, case.table, size)) == list(framing.frame(map(framing.render, events)))
 
 
 def test_what_a_piece_carries() -> None:
@@ -491,7 +556,9 @@ def test_the_fields_of_an_event_are_kept() -> None:
     ]
     assert prove(events, script, table) is None
     assert list(cut(script, table, 1))[2:] == events[2:]
-    assert b"".join(cut_bytes(script, table, 1)) == b"".join(map(render_sse, cut(script, table, 1)))
+    assert b"".join(cut_bytes(script, table, 1)) == b"".join(
+        map(FRAMINGS["sse"].render, cut(script, table, 1))
+    )
 
 
 def test_a_ping_is_dropped_and_ends_nothing() -> None:
