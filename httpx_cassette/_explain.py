@@ -15,7 +15,7 @@ from ._canonical import canonical_bytes, digest_long_strings, is_digest
 from ._difference import Change, Missing, differences
 from ._excerpt import cut, show_value
 from ._fingerprint import KEY_VERSION, RULES, Draft, assemble_document, hash_document
-from ._request import Reading, read_call, stored_request
+from ._request import Reading, join_answers, read_call, stored_request
 from ._settings import Settings
 from .dialects import recognise
 
@@ -76,11 +76,16 @@ def explain(call: Call, settings: Settings) -> Explanation:
     """
     reading = read_call(call, settings.redaction)
     dialect = recognise(reading.target.path, reading.body if reading.kind == "json" else None)
-    sent, policy = copy.deepcopy(reading.body), settings.policy
-    wanted, opaque = policy.key_headers, dialect.opaque
-    request, _ = stored_request(reading, settings.redaction, dialect.media, wanted, opaque)
+    policy = settings.policy
+    effects: list[RuleEffect] = []
+    if dialect.pieces is not None:
+        sent = copy.deepcopy(reading.body)
+        join_answers(reading.body, dialect.pieces)
+        effects.append(RuleEffect("join", tuple(_lines(differences(sent, reading.body)))))
+    sent = copy.deepcopy(reading.body)
+    request, _ = stored_request(reading, settings.redaction, dialect, policy.key_headers)
     draft = Draft(request, dialect, policy, reading.target.host)
-    effects = _effects_of_storing(sent, request, reading)
+    effects += _effects_of_storing(sent, request, reading)
     for name, rule in RULES:
         before = copy.deepcopy(draft.request)
         rule(draft)

@@ -109,8 +109,16 @@ def apply_strip(draft: Draft) -> None:
     """Strip trailing blanks, line by line, in conversational text; not in a prefill."""
     body = draft.request.get("json")
     if draft.policy.strip and draft.occurs & TEXT:
-        kept = _containers_of_prefill(body, draft.dialect)
-        strip_places(place for place in draft.dialect.text.places(body) if id(place[0]) not in kept)
+        kept, signed = _containers_of_prefill(body, draft.dialect), draft.dialect.signed
+        strip_places(
+            place
+            for place in draft.dialect.text.places(body)
+            if id(place[0]) not in kept and not (signed and _is_signed(place[0], signed))
+        )
+
+
+def _is_signed(container: Json, signed: frozenset[str]) -> bool:
+    return isinstance(container, dict) and not signed.isdisjoint(container)
 
 
 def _is_prefill(turn: Json, dialect: Dialect) -> bool:

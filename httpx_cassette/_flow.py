@@ -85,8 +85,7 @@ def _key(reading: Reading, dialect: Dialect, settings: Settings, prompt_files: P
 
 def _draft(reading: Reading, dialect: Dialect, settings: Settings) -> Draft:
     policy = settings.policy
-    wanted, opaque = policy.key_headers, dialect.opaque
-    request, gates = stored_request(reading, settings.redaction, dialect.media, wanted, opaque)
+    request, gates = stored_request(reading, settings.redaction, dialect, policy.key_headers)
     # A plain test first: a flag of the standard library costs more than most rules.
     may_have_dollar = bool(gates) and bool(gates & Gate.DOLLAR)
     return Draft(request, dialect, policy, reading.target.host, may_have_dollar)
@@ -426,8 +425,8 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     settings = session.settings
     # Read once more: the rules of the key have used up the first reading.
     reading = read_call(asked.call, settings.redaction)
-    dialect, headers = asked.dialect, settings.policy.key_headers
-    request, _ = stored_request(reading, settings.redaction, dialect.media, headers, dialect.opaque)
+    dialect = asked.dialect
+    request, _ = stored_request(reading, settings.redaction, dialect, settings.policy.key_headers)
 
     def store(new: NewRecording) -> bool:
         appended = _append(new, settings)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from ._call import Call, Json
@@ -18,14 +18,19 @@ from ._canonical import DIGEST_ABOVE, NotJson, digest_of, escape_names, is_diges
 from ._multipart import split_parts
 from ._paths import Paths
 from ._redact import Gate, Redaction, scan_json
+from ._rules import join_pieces
 from ._secret_rules import is_secret_form_name
 from ._url import Target, normal_url, read_target
+
+if TYPE_CHECKING:
+    from .dialects._dialect import Dialect, Pieces
 
 __all__ = [
     "KEY_HEADERS",
     "MAX_BODY",
     "Reading",
     "Target",
+    "join_answers",
     "normal_url",
     "read_call",
     "read_target",
@@ -159,31 +164,42 @@ def _inflate(raw: bytes, window: int) -> bytes | None:
 def stored_request(
     reading: Reading,
     redaction: Redaction,
-    media: Paths,
+    dialect: Dialect,
     headers: Sequence[str],
-    opaque: Paths | None = None,
 ) -> tuple[dict[str, Json], Gate]:
     """Return the request as it stands in a recording, and what may be in its body.
 
     Args:
         reading: The call as read; its body may be shared with the result.
         redaction: What must not reach the file.
-        media: Where base64 stands that is stored as its digest.
+        dialect: Says what comes back in pieces, what must come back to the byte, and what becomes a digest.
         headers: Names in lower case of the headers that enter the key.
-        opaque: Where something stands that must come back to the byte, and is not redacted.
     """
     stored: dict[str, Json] = {"method": reading.call.method, "url": reading.target.stored}
     found = sent_headers(reading.call, headers)
     if found:
         stored["headers"] = {name: redaction.text(value) for name, value in found.items()}
     if reading.kind == "json":
-        stored["json"], gate = _stored_json(reading.body, redaction, media, opaque)
+        join_answers(reading.body, dialect.pieces)
+        stored["json"], gate = _stored_json(reading.body, redaction, dialect)
         return stored, gate
     if reading.encoding:
         stored["encoding"] = reading.encoding
     if reading.kind:
         stored[reading.kind] = _stored_body(reading, redaction)
     return stored, _ANYTHING
+
+
+def join_answers(body: Json, pieces: Pieces | None) -> None:
+    """Make one turn again of each answer that comes back in pieces, in place.
+
+    Before anything else is done: what is secret may stand in several.
+    """
+    if pieces is None:
+        return
+    turns = body.get(pieces.turns) if isinstance(body, dict) else None
+    if isinstance(turns, list):
+        join_pieces(turns, pieces.roles, pieces.parts, pieces.ends)
 
 
 def sent_headers(call: Call, names: Sequence[str]) -> dict[str, str]:
@@ -223,17 +239,17 @@ def _stored_body(reading: Reading, redaction: Redaction) -> Json:
     return digest
 
 
-def _stored_json(body: Json, redaction: Redaction, media: Paths, opaque: Paths | None) -> tuple[Json, Gate]:
+def _stored_json(body: Json, redaction: Redaction, dialect: Dialect) -> tuple[Json, Gate]:
     """Return a JSON body as it is stored, and what may be in it; it may be the body itself."""
     gate = scan_json(body)
     # First what costs least: nearly every body is clean, and flags are slow to combine.
     if (gate or not redaction.is_default) and redaction.concerns(gate):
-        body = redaction.json(body, opaque)
+        body = redaction.json(body, dialect.opaque)
     if gate and gate & Gate.DOLLAR:
         # Before media become digests: those are ours, and their names are not escaped.
         body = escape_names(body, reserved_only=True)
     if gate and gate & _MEDIA:
-        body = _digest_media(body, media)
+        body = _digest_media(body, dialect.media)
     return body, gate
 
 

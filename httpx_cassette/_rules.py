@@ -1,4 +1,4 @@
-"""The rules of the key that change a document: ignore, strip, fold, rename.
+"""The rules of the key that change a document: join, ignore, strip, fold, rename.
 
 A rule is given the paths or the table it works on; nothing here knows about HTTP, providers or files.
 Every rule works in place on a document that the caller owns, and applied twice it changes nothing more,
@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
+from typing import cast
 
 from ._call import Json
 from ._parsing import is_same_json
@@ -21,12 +22,84 @@ __all__ = [
     "has_text",
     "has_trailing_blanks",
     "is_blank",
+    "join_pieces",
+    "join_text",
     "remove_places",
     "rename_references",
     "single_text",
     "strip_lines",
     "strip_places",
 ]
+
+# -- join ----------------------------------------------------------------------------------------------
+
+#: The two halves of one character, which some servers send in two events.
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def join_text(pieces: list[str]) -> str:
+    """Return pieces of a text as one, a character whole whose halves came in two of them."""
+    text = "".join(pieces)
+    if text.isascii() or _HALVES.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def join_pieces(turns: list[Json], roles: Collection[str], parts: str, ends: Collection[str]) -> None:
+    """Make one turn of turns that follow one another, and one part of texts that do; in place.
+
+    Args:
+        turns: The turns of a conversation.
+        roles: The roles of those that may be pieces.
+        parts: The member that lists the parts of a turn. A turn with others than this and ``role`` is whole.
+        ends: Members of a part that end its text. Texts with other members are joined where these are equal.
+    """
+    kept: list[Json] = []
+    pieces: list[dict[str, Json]] = []
+    is_piece = False
+    for turn in turns:
+        was_piece, is_piece = is_piece, _is_piece(turn, roles, parts)
+        if is_piece and was_piece:
+            cast("list[Json]", pieces[-1][parts]).extend(cast("dict[str, list[Json]]", turn)[parts])
+        else:
+            kept.append(turn)
+            if is_piece:
+                pieces.append(cast("dict[str, Json]", turn))
+    turns[:] = kept
+    for piece in pieces:
+        piece[parts] = _join_parts(cast("list[Json]", piece[parts]), ends)
+
+
+def _is_piece(turn: Json, roles: Collection[str], parts: str) -> bool:
+    if not isinstance(turn, dict) or len(turn) != 2:
+        return False
+    role = turn.get("role")
+    return isinstance(role, str) and role in roles and isinstance(turn.get(parts), list)
+
+
+def _join_parts(parts: list[Json], ends: Collection[str]) -> list[Json]:
+    joined: list[Json] = []
+    runs: list[tuple[dict[str, Json], list[str]]] = []
+    rest: dict[str, Json] | None = None  # of a text that may go on
+    for part in parts:
+        if not isinstance(part, dict) or not isinstance(part.get("text"), str):
+            rest = None
+            joined.append(part)
+            continue
+        text = cast(str, part["text"])
+        others = {name: value for name, value in part.items() if name != "text" and name not in ends}
+        texts: list[str] = []
+        if rest is not None and others == rest:
+            _, texts = runs.pop()
+            joined.pop()
+        texts.append(text)
+        runs.append((part, texts))
+        joined.append(part)
+        rest = others if len(others) + 1 == len(part) else None
+    for part, texts in runs:
+        part["text"] = join_text(texts)
+    return joined
+
 
 # -- ignore --------------------------------------------------------------------------------------------
 

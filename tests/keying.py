@@ -87,8 +87,7 @@ def draft_of(made: Call, policy: KeyPolicy = DEFAULT_POLICY, *, redact: object =
     """Return the stored form of a call, ready for the rules."""
     reading = reading_of(made, redact)
     dialect = recognise(reading.target.path, reading.body if reading.kind == "json" else None)
-    wanted, opaque = policy.key_headers, dialect.opaque
-    request, _ = stored_request(reading, Redaction.of(redact), dialect.media, wanted, opaque)
+    request, _ = stored_request(reading, Redaction.of(redact), dialect, policy.key_headers)
     return Draft(request, dialect, policy, reading.target.host)
 
 

@@ -16,6 +16,7 @@ from httpx_cassette._digests import digest_of
 from httpx_cassette._paths import Paths
 from httpx_cassette._redact import Gate
 from httpx_cassette._request import read_call, sent_headers, stored_request
+from httpx_cassette.dialects import Dialect
 
 from .keying import OTHER, call, chat, reading_of
 
@@ -32,7 +33,8 @@ def read(body: Any, content_type: str | None = "application/json", **headers: st
 
 def store(made: Call, redaction: Redaction | None = None, media: Paths = NO_MEDIA, *headers: str) -> Any:
     redaction = redaction or Redaction()
-    return stored_request(read_call(made, redaction), redaction, media, headers)[0]
+    dialect = Dialect("any", media=media)
+    return stored_request(read_call(made, redaction), redaction, dialect, headers)[0]
 
 
 # -- reading -------------------------------------------------------------------------------------------
@@ -390,7 +392,7 @@ def test_what_may_be_in_a_body_is_told() -> None:
     """A clean body needs no slow rule, any other kind may hold anything."""
 
     def gate(made: Call) -> Gate:
-        return stored_request(reading_of(made), Redaction(), NO_MEDIA, ())[1]
+        return stored_request(reading_of(made), Redaction(), Dialect("any"), ())[1]
 
     assert Gate(0) == gate(chat("hi"))
     assert Gate.DOLLAR == gate(chat("hi", tools={"$ref": 1}))

@@ -1,9 +1,11 @@
-"""The rules that change a document: ignore, strip, fold, rename."""
+"""The rules that change a document: join, ignore, strip, fold, rename."""
 
 from __future__ import annotations
 
 import copy
+import json
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,8 @@ from httpx_cassette._rules import (
     has_text,
     has_trailing_blanks,
     is_blank,
+    join_pieces,
+    join_text,
     remove_places,
     rename_references,
     single_text,
@@ -24,6 +28,89 @@ from httpx_cassette._rules import (
 )
 
 from .keying import JSON
+
+# -- join ----------------------------------------------------------------------------------------------
+
+
+def turn(*parts: Json, role: Json = "model", **more: Json) -> Json:
+    listed: list[Json] = [{"text": part} if isinstance(part, str) else part for part in parts]
+    return {"role": role, "parts": listed, **more}
+
+
+SIGNED: Json = {"text": "b", "signature": "x"}
+THOUGHT: Json = {"text": "b", "thought": True}
+CALL: Json = {"call": {"text": "b"}}
+USER = turn("u", role="user")
+
+JOINED: list[tuple[str, list[Json], list[Json]]] = [
+    ("nothing", [], []),
+    ("turns", [USER, turn("a"), turn("b"), turn("c")], [USER, turn("abc")]),
+    ("texts", [turn("a", "b", "")], [turn("ab")]),
+    ("of-the-user", [USER, USER, turn("x", "y", role="user")], [USER, USER, turn("x", "y", role="user")]),
+    ("apart", [turn("a"), USER, turn("b")], [turn("a"), USER, turn("b")]),
+    ("other-parts", [turn("a"), turn(CALL), turn("b"), turn("c")], [turn("a", CALL, "bc")]),
+    (
+        "a-signature-ends",
+        [turn("a"), turn(SIGNED), turn("c"), turn(SIGNED)],
+        [turn({"text": "ab", "signature": "x"}, {"text": "cb", "signature": "x"})],
+    ),
+    ("thoughts", [turn(THOUGHT), turn(THOUGHT), turn("c")], [turn({"text": "bb", "thought": True}, "c")]),
+    ("back-to-thoughts", [turn("a", THOUGHT, "c")], [turn("a", THOUGHT, "c")]),
+    (
+        "more-members",
+        [turn("a", x=1), turn("b"), turn("c", x=1)],
+        [turn("a", x=1), turn("b"), turn("c", x=1)],
+    ),
+    (
+        "no-parts",
+        [{"role": "model"}, {"role": "model", "parts": "a"}, turn()],
+        [{"role": "model"}, {"role": "model", "parts": "a"}, turn()],
+    ),
+    (
+        "odd",
+        [None, 1, "model", turn("a", role=["model"]), turn(None, 1, {"text": 1}, "a", {})],
+        [None, 1, "model", turn("a", role=["model"]), turn(None, 1, {"text": 1}, "a", {})],
+    ),
+    ("halves-of-a-character", [turn("\ud83d"), turn("\ude86")], [turn("\U0001f686")]),
+]
+
+
+@pytest.mark.parametrize(("turns", "joined"), [case[1:] for case in JOINED], ids=[case[0] for case in JOINED])
+def test_an_answer_that_comes_in_pieces_is_one(turns: list[Json], joined: list[Json]) -> None:
+    """Turns that follow one another, and texts that do, as far as nothing stands between them."""
+    turns = json.loads(json.dumps(turns))  # Of a parsed body, no two parts are one object.
+    for _ in range(2):
+        join_pieces(turns, {"model"}, "parts", {"signature"})
+
+        assert joined == turns
+
+
+@given(st.lists(st.text(max_size=4), min_size=1), st.integers(1, 5))
+def test_pieces_of_any_size_are_the_same_answer(texts: list[str], size: int) -> None:
+    """How an answer was cut makes no difference."""
+    whole = "".join(texts)
+    turns = [turn(text) for text in texts]
+    others = [turn(whole[start : start + size]) for start in range(0, len(whole), size)] or [turn("")]
+    for each in (turns, others):
+        join_pieces(each, {"model"}, "parts", ())
+
+    assert [turn(whole)] == turns == others
+
+
+def test_a_long_answer_in_small_pieces_costs_its_length() -> None:
+    """A piece is looked at once."""
+    turns = [turn("x") for _ in range(100_000)]
+    started = time.process_time()
+    join_pieces(turns, {"model"}, "parts", ())
+
+    assert [turn("x" * 100_000)] == turns
+    assert time.process_time() - started < 20
+
+
+def test_halves_of_a_character_are_joined() -> None:
+    """And no others."""
+    assert "a\U0001f686\ude86" == join_text(["a\ud83d", "\ude86", "\ude86"])
+
 
 # -- ignore --------------------------------------------------------------------------------------------
 

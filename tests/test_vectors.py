@@ -120,7 +120,7 @@ def stored(vector: Vector) -> dict[str, Json]:
         Call(vector.call["method"], vector.call["url"], headers, request_body(vector)), redaction
     )
     dialect = recognise(reading.target.path, reading.body if reading.kind == "json" else None)
-    return stored_request(reading, redaction, dialect.media, policy.key_headers, dialect.opaque)[0]
+    return stored_request(reading, redaction, dialect, policy.key_headers)[0]
 
 
 def document(vector: Vector, folder: Path, request: dict[str, Json]) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .._call import Json
-from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
+from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
 from .generic import GENERIC
 from .openai_chat import OPENAI_CHAT
 from .openai_responses import OPENAI_RESPONSES
@@ -21,6 +21,7 @@ __all__ = [
     "Dialect",
     "Endpoint",
     "Folds",
+    "Pieces",
     "SystemPrompt",
     "by_name",
     "recognise",

@@ -19,7 +19,7 @@ from .._paths import Paths
 if TYPE_CHECKING:
     from ._reading import StreamTable
 
-__all__ = ["Dialect", "Endpoint", "Folds", "SystemPrompt"]
+__all__ = ["Dialect", "Endpoint", "Folds", "Pieces", "SystemPrompt"]
 
 NO_PATHS = Paths(())
 
@@ -97,6 +97,26 @@ class Folds:
 
 
 @dataclass(frozen=True, slots=True)
+class Pieces:
+    """How clients send a streamed answer back: in the pieces in which it came, one turn for each event.
+
+    Where a stream was cut is nothing that a key may know, so the pieces are one again before anything else is
+    done: turns that follow one another, and in them texts that do.
+
+    Args:
+        turns: The member that lists the turns of the conversation.
+        roles: The roles of the answers.
+        parts: The member that lists the parts of a turn.
+        ends: Members of a part that end its text: a signature.
+    """
+
+    turns: str
+    roles: frozenset[str]
+    parts: str
+    ends: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class SystemPrompt:
     """Where the system prompt of a chat call lives.
 
@@ -122,6 +142,8 @@ class Dialect:
             ``prefill_roles`` is a prefill: the model goes on after its last character, so its blanks mean
             something.
         prefill_roles: Roles whose last turn is a prefill.
+        signed: Members of a part that say that its text must come back as it went: it is not stripped.
+        pieces: How clients send streamed answers back in pieces, or ``None`` when they join them.
         folds: Which ways of writing a request are one.
         references: Paths of ids that only tie a call to its result; without ``**``, whose places come in the
             order of members.
@@ -142,6 +164,8 @@ class Dialect:
     text: Paths = NO_PATHS
     turns: tuple[str, ...] = ()
     prefill_roles: frozenset[str] = frozenset()
+    signed: frozenset[str] = frozenset()
+    pieces: Pieces | None = None
     folds: Folds = Folds()
     references: Paths = NO_PATHS
     held: Callable[[Json], Collection[Json]] = lambda body: ()

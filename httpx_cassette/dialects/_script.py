@@ -17,12 +17,12 @@ or a file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias, cast
 
 from .._call import Json
 from .._paths import render_path
+from .._rules import join_text
 from ._cutting import cut, cut_bytes, stored_event
 from ._framing import FRAMINGS, Event, load_event_json
 from ._reading import Reading, Said, Slot, StreamProgress, StreamTable, read_text, render_slot, table_reader
@@ -80,7 +80,7 @@ def texts(source: Iterable[Event | Json], table: StreamTable) -> dict[str, str]:
                     names[slot] = render_slot(slot, table)
                 # Two texts of one event may claim one slot: in their order they are its text.
                 pieces.setdefault(names[slot], []).append(read_text(place))
-    return {name: _join(found) for name, found in pieces.items()}
+    return {name: join_text(found) for name, found in pieces.items()}
 
 
 def prove(events: list[Event], script: Script, table: StreamTable) -> str | None:
@@ -163,17 +163,6 @@ def _store(event: Event) -> dict[str, Json]:
     return stored
 
 
-#: The two halves of one character, which some servers send in two events.
-_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-
-
-def _join(pieces: list[str]) -> str:
-    text = "".join(pieces)
-    if text.isascii() or _HALVES.search(text) is None:
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
 class _Run:
     """A run of text that may go on: the stored event, and what has joined it."""
 
@@ -196,7 +185,7 @@ class _Run:
     def close(self) -> None:
         self.is_open = False
         for slot, (holder, name) in self.reading.texts.items():
-            holder[name] = _join(self.pieces[slot])
+            holder[name] = join_text(self.pieces[slot])
 
 
 class _Shortcut:
