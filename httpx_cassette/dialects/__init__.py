@@ -10,11 +10,13 @@ from functools import lru_cache
 
 from .._call import Json
 from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
+from .gemini import GEMINI
 from .generic import GENERIC
 from .openai_chat import OPENAI_CHAT
 from .openai_responses import OPENAI_RESPONSES
 
 __all__ = [
+    "GEMINI",
     "GENERIC",
     "OPENAI_CHAT",
     "OPENAI_RESPONSES",
@@ -31,6 +33,7 @@ __all__ = [
 _DIALECTS = (
     OPENAI_CHAT,
     OPENAI_RESPONSES,
+    GEMINI,
     GENERIC,
 )
 

@@ -114,6 +114,7 @@ class StreamTable:
         alone: Lists whose elements a client appends one to another, in the order of their coming: their
             position says nothing, and the text in them is joined and cut only where it is in the one
             element of its list.
+        noise: What its servers send beside the answer, and its clients bear: ``empty`` deltas, ``comments``.
     """
 
     progress: Callable[[], StreamProgress]

@@ -20,6 +20,7 @@ from httpx_cassette import CassetteStop
 from httpx_cassette.dialects import recognise
 
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
+from ._gemini import GeminiJudge
 from ._judge import Judge
 from ._library import CassetteTransport
 from ._openai_chat import OpenAIChatJudge
@@ -30,6 +31,7 @@ from ._trial import Outcome, try_exchange
 
 #: Dialect -> the SDK that judges it.
 JUDGES: dict[str, Callable[[Exchange], Judge]] = {
+    "gemini": GeminiJudge,
     "openai-chat": OpenAIChatJudge,
     "openai-responses": OpenAIResponsesJudge,
 }

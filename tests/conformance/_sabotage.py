@@ -86,7 +86,12 @@ def swap_two_deltas(events: list[dict[str, Any]]) -> None:
 
 
 def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
-    """Send the id of a tool call again with a later piece of its arguments."""
+    """Send the id of a tool call again with a later piece of its arguments, or a whole call twice."""
+    for _, parts in _lists_of_parts(events):
+        for part in parts:
+            if "functionCall" in part:
+                parts.append(part)
+                return
     ids: dict[str, str] = {}
     for slot, call in _tool_calls(events):
         if call.get("id"):
@@ -101,6 +106,7 @@ def drop_the_usage(events: list[dict[str, Any]]) -> None:
     for event in events:
         event.pop("usage", None)
         (event.get("response") or {}).pop("usage", None)
+        event.pop("usageMetadata", None)
 
 
 SABOTAGES: dict[str, Sabotage] = {
@@ -115,6 +121,13 @@ def _choices(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]
     for event in events:
         for choice in event.get("choices") or ():
             yield choice.get("index", 0), choice.get("delta") or {}
+
+
+def _lists_of_parts(events: list[dict[str, Any]]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Yield the parts of each candidate of Gemini's."""
+    for event in events:
+        for candidate in event.get("candidates") or ():
+            yield candidate.get("index", 0), (candidate.get("content") or {}).get("parts") or []
 
 
 def _tool_calls(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,3 +155,7 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
     for event in events:
         if isinstance(event.get("delta"), str) and event["delta"]:
             yield f"{event.get('type')} {event.get('output_index')}", event, "delta"
+    for index, parts in _lists_of_parts(events):
+        for part in parts:
+            if part.get("text"):
+                yield f"{index} {part.get('thought')}", part, "text"

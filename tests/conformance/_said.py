@@ -33,6 +33,10 @@ class Rules:
         failures: Types of events that say that it failed.
         whole: Types of events in which no string is text.
         number: The member that numbers the events.
+        positions: Lists whose elements without an index are told apart by position.
+        sequences: Lists that go on with each event, of elements of which some are texts: path -> members that
+            end a text.
+        has_arrays: Whether a stream may also be one array of its events.
     """
 
     texts: frozenset[str] = frozenset()
@@ -46,6 +50,9 @@ class Rules:
     failures: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     number: str = ""
+    positions: frozenset[str] = frozenset()
+    sequences: dict[str, frozenset[str]] = field(default_factory=dict)
+    has_arrays: bool = False
 
 
 @dataclass
@@ -58,6 +65,7 @@ class Said:
         running: Path -> the last value.
         fields: Path -> its values in order, what is repeated in a row once; ``null`` is no value. What stands
             beside a text is counted for its slot: slots may be interleaved otherwise than they were.
+        sequences: Path -> its elements in order, texts that follow one another as one.
         totals: Path -> whether each copy was the text as far as it had come.
         counts: Path -> how often it was said.
         longest: Slot -> the longest piece of its text.
@@ -72,6 +80,7 @@ class Said:
     lists: dict[str, list[Any]] = field(default_factory=dict)
     running: dict[str, Any] = field(default_factory=dict)
     fields: dict[str, list[Any]] = field(default_factory=dict)
+    sequences: dict[str, list[Any]] = field(default_factory=dict)
     totals: dict[str, bool] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     longest: dict[str, int] = field(default_factory=dict)
@@ -110,6 +119,11 @@ class Difference(NamedTuple):
 def read_stream(body: bytes, rules: Rules) -> Said:
     """Return what the bytes of a stream say, as far as the end marker."""
     reader = _Reader(rules)
+    if rules.has_arrays and body.lstrip()[:1] == b"[":
+        for document in json.loads(body):
+            reader.read_event({"data": [json.dumps(document)]})
+        reader.said.is_terminated = True
+        return reader.said
     text = re.sub(r"\r\n|\r", "\n", body.decode().removeprefix("\ufeff"))
     for block in re.split(r"\n{2,}", text):
         fields: dict[str, list[str]] = {}
@@ -200,6 +214,9 @@ class _Reader:
             said.lists.setdefault(path, []).extend(value)
         elif shape in rules.texts and isinstance(value, str) and not self._is_whole:
             self._read_text(value, path)
+        elif shape in rules.sequences and isinstance(value, list):
+            for item in value:
+                self._read_element(item, path, rules.sequences[shape])
         elif isinstance(value, dict):
             for name, child in value.items():
                 if shape or name != rules.number:
@@ -208,6 +225,10 @@ class _Reader:
         elif isinstance(value, list) and value and all(_is_indexed(item) for item in value):
             for item in value:
                 self._read(item, f"{path}[{item['index']}]", f"{shape}[*]")
+        elif isinstance(value, list) and shape in rules.positions:
+            for position, item in enumerate(value):
+                index = item["index"] if _is_indexed(item) else position
+                self._read(item, f"{path}[{index}]", f"{shape}[*]")
         else:
             self._values.append((path, value))
 
@@ -219,6 +240,18 @@ class _Reader:
             texts.pop(path, None)  # Its place in the order is where it first says something.
         texts[path] = before + value
         longest[path] = max(longest.get(path, 0), len(value))
+
+    def _read_element(self, item: Any, path: str, ends: frozenset[str]) -> None:
+        """Take note of an element of a sequence: a text goes on the one before, if nothing ended that."""
+        sequence = self.said.sequences.setdefault(path, [])
+        if isinstance(item, dict) and isinstance(item.get("text"), str):
+            others = {name: value for name, value in item.items() if name not in ends and name != "text"}
+            self._read_text(item["text"], f"{path} {sorted(others)}" if others else path)
+            before = sequence[-1] if sequence else None
+            if isinstance(before, dict) and {**before, "text": ""} == {**others, "text": ""}:
+                sequence[-1] = {**item, "text": before["text"] + item["text"]}
+                return
+        sequence.append(item)
 
     def _note(self, path: str, value: Any) -> None:
         values = self.said.fields.setdefault(path, [])
