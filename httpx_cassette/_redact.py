@@ -65,7 +65,8 @@ class Gate(IntFlag):
     DOLLAR = 4
     """A string or member name that begins with a dollar sign."""
     AUDIO = 8
-    """``input_audio``, ``file_data`` or ``image_generation_call``: base64 without a data URL."""
+    """A member or string that base64 without a data URL comes with: OpenAI's ``input_audio``, ``file_data``
+    and ``image_generation_call``, Google's ``mimeType`` in both spellings."""
 
 
 #: Members of an enumeration are slow to combine; a table of all sixteen is not.
@@ -78,6 +79,8 @@ _MARKS = {
     b'"input_audio"': Gate.AUDIO,
     b'"file_data"': Gate.AUDIO,
     b'"image_generation_call"': Gate.AUDIO,
+    b'"mimeType"': Gate.AUDIO,
+    b'"mime_type"': Gate.AUDIO,
 }
 
 

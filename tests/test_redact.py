@@ -279,6 +279,8 @@ def test_a_placeholder_opens_no_gate() -> None:
         (b'{"url": "data:image/png;base64,AAAA"}', Gate.DATA_URL),
         (b'{"$ref": "#/x"}', Gate.DOLLAR),
         (b'{"type": "input_audio"}', Gate.AUDIO),
+        (b'{"mimeType":"image/png","data":"AAAA"}', Gate.AUDIO),
+        (b'{"mime_type":"image/png","data":"AAAA"}', Gate.AUDIO),
         (b'{"file_data": "AAAA", "x": "$1;base64,"}', Gate.AUDIO | Gate.DOLLAR | Gate.DATA_URL),
         (b'{"x": "a risk-free task on https://example.com:80/x"}', Gate(0)),
         (b"", Gate(0)),

@@ -25,7 +25,7 @@ from .vectors.regenerate import main as regenerate
 
 #: The rules of the key, each with vectors of its own.
 TOPICS = (
-    "body canonical digest extra fold headers ignore mask media parse prompt-files redact rename stream "
+    "body canonical digest extra fold headers ignore join mask media parse prompt-files redact rename stream "
     "strip url"
 ).split()
 
