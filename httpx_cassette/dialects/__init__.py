@@ -11,12 +11,14 @@ from functools import lru_cache
 from .._call import Json
 from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
 from .gemini import GEMINI
+from .gemini_interactions import GEMINI_INTERACTIONS
 from .generic import GENERIC
 from .openai_chat import OPENAI_CHAT
 from .openai_responses import OPENAI_RESPONSES
 
 __all__ = [
     "GEMINI",
+    "GEMINI_INTERACTIONS",
     "GENERIC",
     "OPENAI_CHAT",
     "OPENAI_RESPONSES",
@@ -34,6 +36,7 @@ _DIALECTS = (
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     GEMINI,
+    GEMINI_INTERACTIONS,
     GENERIC,
 )
 

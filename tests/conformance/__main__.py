@@ -21,6 +21,7 @@ from httpx_cassette.dialects import recognise
 
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._gemini import GeminiJudge
+from ._gemini_interactions import GeminiInteractionsJudge
 from ._judge import Judge
 from ._library import CassetteTransport
 from ._openai_chat import OpenAIChatJudge
@@ -32,6 +33,7 @@ from ._trial import Outcome, try_exchange
 #: Dialect -> the SDK that judges it.
 JUDGES: dict[str, Callable[[Exchange], Judge]] = {
     "gemini": GeminiJudge,
+    "gemini-interactions": GeminiInteractionsJudge,
     "openai-chat": OpenAIChatJudge,
     "openai-responses": OpenAIResponsesJudge,
 }

@@ -22,7 +22,7 @@ from ._exchanges import Exchange
 from ._judge import Verdict
 from ._said import Rules, Said
 
-__all__ = ["GeminiJudge"]
+__all__ = ["Courier", "GeminiJudge", "make_client"]
 
 RULES = Rules(
     running=frozenset({"usageMetadata"}),
@@ -56,8 +56,9 @@ class GeminiJudge:
     def ask(self, transport: httpx2.BaseTransport) -> Verdict:
         """Make the call and return what the SDK makes of the answer, a stream read to its end."""
         try:
-            with httpx.Client(transport=_Courier(transport, self._exchange)) as http_client:
-                chat = _client(http_client).chats.create(model="any")
+            with httpx.Client(transport=Courier(transport, self._exchange)) as http_client:
+                client = make_client(http_client)
+                chat = client.chats.create(model="any")
                 if self.is_stream:
                     responses = list(chat.send_message_stream("Hello?"))
                 else:
@@ -82,14 +83,20 @@ class GeminiJudge:
             yield from _next_requests([history[0], types.Content(role="model", parts=parts)])
 
 
-class _Courier(httpx.BaseTransport):
-    """Sends the recorded request whatever is asked, and gives the answer as server-sent events."""
+class Courier(httpx.BaseTransport):
+    """Sends the recorded request whatever is asked, and gives the answer as server-sent events.
+
+    Args:
+        transport: What records and replays.
+        exchange: The exchange.
+    """
 
     def __init__(self, transport: httpx2.BaseTransport, exchange: Exchange) -> None:
         self._transport = transport
         self._exchange = exchange
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request of the SDK."""
         exchange = self._exchange
         sent = httpx2.Request(exchange.method, exchange.url, json=exchange.body)
         answer = self._transport.handle_request(sent)
@@ -106,7 +113,8 @@ def _as_events(array: bytes) -> bytes:
     return b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in json.loads(array))
 
 
-def _client(http_client: httpx.Client) -> genai.Client:
+def make_client(http_client: httpx.Client) -> genai.Client:
+    """Return the SDK over a client; httpx is what all its releases take. Once collected, it closes both."""
     return genai.Client(api_key="none", http_options=types.HttpOptions(httpx_client=http_client))
 
 
@@ -165,9 +173,8 @@ def _next_requests(history: list[types.Content]) -> Iterator[httpx2.Request]:
         return httpx.Response(200, json={})
 
     with httpx.Client(transport=httpx.MockTransport(answer)) as http_client:
-        _client(http_client).chats.create(model="any", history=list(history)).send_message(
-            results or "And then?"
-        )
+        client = make_client(http_client)
+        client.chats.create(model="any", history=list(history)).send_message(results or "And then?")
     yield httpx2.Request(
         sent[0].method,
         str(sent[0].url),
