@@ -82,7 +82,7 @@ class LiveStream:
         self._table = dialect.stream_in(framing)
         self._progress = self._table.progress() if self._table is not None else _AnyProgress()
         opaque = self._table.opaque if self._table is not None else ()
-        self._opaque = Paths(f"[*].json.{path}" for path in opaque)
+        self._opaque = Paths(f"[*].json{'' if path[0] == '[' else '.'}{path}" for path in opaque)
         self._events: list[Event] = []
         self._is_verbatim = False
         self.fault: str | None = None

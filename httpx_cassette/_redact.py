@@ -66,7 +66,7 @@ class Gate(IntFlag):
     """A string or member name that begins with a dollar sign."""
     AUDIO = 8
     """A member or string that base64 without a data URL comes with: OpenAI's ``input_audio``, ``file_data``
-    and ``image_generation_call``, Google's ``mimeType`` in both spellings."""
+    and ``image_generation_call``, Anthropic's ``base64``, Google's ``mimeType`` in both spellings."""
 
 
 #: Members of an enumeration are slow to combine; a table of all sixteen is not.
@@ -79,6 +79,7 @@ _MARKS = {
     b'"input_audio"': Gate.AUDIO,
     b'"file_data"': Gate.AUDIO,
     b'"image_generation_call"': Gate.AUDIO,
+    b'"base64"': Gate.AUDIO,
     b'"mimeType"': Gate.AUDIO,
     b'"mime_type"': Gate.AUDIO,
 }

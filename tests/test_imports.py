@@ -55,8 +55,8 @@ PARTS = {
     "dialects": Part("dialects", "providers dialect data"),
     # Never each other, whatever their order here.
     "providers": Part(
-        "dialects.openai_chat dialects.openai_responses dialects.gemini dialects.gemini_interactions "
-        "dialects.generic",
+        "dialects.openai_chat dialects.openai_responses dialects.anthropic_messages dialects.gemini "
+        "dialects.gemini_interactions dialects.generic",
         "dialect streams canonical data",
     ),
     # The key for its version alone: lines of another one are counted, not indexed.

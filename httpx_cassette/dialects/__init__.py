@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from .._call import Json
 from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
+from .anthropic_messages import ANTHROPIC_MESSAGES
 from .gemini import GEMINI
 from .gemini_interactions import GEMINI_INTERACTIONS
 from .generic import GENERIC
@@ -17,6 +18,7 @@ from .openai_chat import OPENAI_CHAT
 from .openai_responses import OPENAI_RESPONSES
 
 __all__ = [
+    "ANTHROPIC_MESSAGES",
     "GEMINI",
     "GEMINI_INTERACTIONS",
     "GENERIC",
@@ -34,6 +36,7 @@ __all__ = [
 #: The most frequent first.
 _DIALECTS = (
     OPENAI_CHAT,
+    ANTHROPIC_MESSAGES,
     OPENAI_RESPONSES,
     GEMINI,
     GEMINI_INTERACTIONS,
