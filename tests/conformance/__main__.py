@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from httpx_cassette import CassetteStop
 from httpx_cassette.dialects import recognise
 
+from ._anthropic_messages import AnthropicMessagesJudge
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._gemini import GeminiJudge
 from ._gemini_interactions import GeminiInteractionsJudge
@@ -32,6 +33,7 @@ from ._trial import Outcome, try_exchange
 
 #: Dialect -> the SDK that judges it.
 JUDGES: dict[str, Callable[[Exchange], Judge]] = {
+    "anthropic-messages": AnthropicMessagesJudge,
     "gemini": GeminiJudge,
     "gemini-interactions": GeminiInteractionsJudge,
     "openai-chat": OpenAIChatJudge,

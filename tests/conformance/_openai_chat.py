@@ -92,8 +92,9 @@ class OpenAIChatJudge:
             return Verdict(raised=type(error).__name__)
 
     def normalise(self, verdict: Verdict, received: Said) -> Verdict:
-        """Write names that the server itself repeats as the name that they are; drop sums and padding."""
-        verdict.document.pop("obfuscation", None)  # openai 2 keeps the last one.
+        """Write names that the server itself repeats as the one name that they are, and drop sums."""
+        for name in RULES.dropped:
+            verdict.document.pop(name, None)  # openai 2 keeps the one of the last event.
         for index, choice in enumerate(verdict.document.get("choices") or ()):
             path = f"choices[{choice.get('index', index)}].delta"
             choice["message"] = _normalise(choice["message"], path, received)

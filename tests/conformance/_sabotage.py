@@ -118,6 +118,7 @@ SABOTAGES: dict[str, Sabotage] = {
 
 
 def _choices(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the deltas of OpenAI's chat format, with the index of the choice."""
     for event in events:
         for choice in event.get("choices") or ():
             yield choice.get("index", 0), choice.get("delta") or {}
@@ -128,6 +129,14 @@ def _lists_of_parts(events: list[dict[str, Any]]) -> Iterator[tuple[int, list[di
     for event in events:
         for candidate in event.get("candidates") or ():
             yield candidate.get("index", 0), (candidate.get("content") or {}).get("parts") or []
+
+
+def _blocks(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the blocks and deltas of Anthropic's format, with the index of the block."""
+    for event in events:
+        for name in ("content_block", "delta"):
+            if "index" in event and isinstance(event.get(name), dict):
+                yield event["index"], event[name]
 
 
 def _tool_calls(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -141,6 +150,10 @@ def _tool_calls(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, A
             yield f"output {event.get('output_index')}", {"id": item["call_id"]}
         elif event.get("type") == "response.function_call_arguments.delta":
             yield f"output {event.get('output_index')}", event
+    for index, block in _blocks(events):
+        # The first piece of the arguments is the empty one that opens them.
+        if "id" in block or block.get("partial_json"):
+            yield f"{index}", block
 
 
 def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -159,3 +172,7 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
         for part in parts:
             if part.get("text"):
                 yield f"{index} {part.get('thought')}", part, "text"
+    for index, block in _blocks(events):
+        for name in ("text", "thinking", "partial_json"):
+            if block.get(name):
+                yield f"{index} {name}", block, name

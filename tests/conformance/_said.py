@@ -31,6 +31,7 @@ class Rules:
         lane: The member that names the lane, where events of several may come by turns otherwise.
         ends: Types of events that end the stream.
         failures: Types of events that say that it failed.
+        pings: Types of events that need not be kept.
         whole: Types of events in which no string is text.
         number: The member that numbers the events.
         positions: Lists whose elements without an index are told apart by position.
@@ -48,6 +49,7 @@ class Rules:
     lane: str = ""
     ends: frozenset[str] = frozenset()
     failures: frozenset[str] = frozenset()
+    pings: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     number: str = ""
     positions: frozenset[str] = frozenset()
@@ -151,7 +153,7 @@ class _Reader:
         self._next = 0
 
     def read_event(self, fields: dict[str, list[str]]) -> None:
-        said = self.said
+        said, rules = self.said, self._rules
         said.events += 1
         data = "\n".join(fields.pop("data", []))
         said.is_terminated = data == "[DONE]"
@@ -159,6 +161,9 @@ class _Reader:
             document = json.loads(data)
         except ValueError:
             document = None
+        if isinstance(document, dict) and document.get("type") in rules.pings:
+            said.dropped[document["type"]] += 1
+            return
         place = self._enter(document) if isinstance(document, dict) else ""
         for name, values in fields.items():
             self._note(f"{place}<{name}>", values)

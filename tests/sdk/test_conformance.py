@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.conformance.__main__ import main
+from tests.conformance.__main__ import JUDGES, main
 from tests.conformance._sabotage import SABOTAGES
 
 FOLDER = Path(__file__).parents[1] / "conformance"
@@ -15,58 +16,97 @@ CASES = str(FOLDER / "cases")
 CORPUS = FOLDER.parents[1].parent / "shared" / "corpus"
 
 
-#: File of cases -> tried, equal, and why the others are not stored.
-EXPECTED: dict[str, tuple[int, int, dict[str, int]]] = {
-    "openai-chat": (
-        49,
-        42,
-        {"error event": 3, "error in a success": 1, "status 429": 1, "truncated": 2},
+class Expected(NamedTuple):
+    """What a run over the cases of one format says.
+
+    Args:
+        equal: How many are equal.
+        refused: Why the others are not stored.
+        not_kept: What a recording does not keep.
+        falsified: Sabotage -> what it shows in at chunk size 1, and the path that differs.
+        every: Every how many of the cases are enough to find each out.
+    """
+
+    equal: int
+    refused: dict[str, int]
+    not_kept: dict[str, int]
+    falsified: dict[str, tuple[str, str]]
+    every: str = "2"
+
+
+EXPECTED = {
+    "anthropic-messages": Expected(
+        46,
+        {
+            "error event": 2,
+            "error in a success": 1,
+            "status 429": 1,
+            "truncated": 2,
+        },
+        {"ping": 13},
+        {
+            "drop-a-character": ("SDK object", "content[0].text"),
+            "swap-two-deltas": ("SDK object", "content[0].text"),
+            # The SDK takes no notice of what a delta has no business to say.
+            "repeat-a-tool-id": ("fields", "content_block_delta 1: delta.id"),
+            "drop-the-usage": ("fields", "message_delta: usage.output_tokens"),
+        },
     ),
-    "openai-responses": (
-        49,
+    "openai-chat": Expected(
+        42,
+        {
+            "error event": 3,
+            "error in a success": 1,
+            "status 429": 1,
+            "truncated": 2,
+        },
+        {"obfuscation": 7},
+        {
+            "drop-a-character": ("SDK object", "choices[0].message.content"),
+            "swap-two-deltas": ("SDK object", "choices[0].message.content"),
+            "repeat-a-tool-id": ("SDK object", "choices[0].message.tool_calls[0].id"),
+            "drop-the-usage": ("SDK object", "usage"),
+        },
+    ),
+    "openai-responses": Expected(
         41,
-        {"error event": 3, "error in a success": 2, "status 429": 1, "truncated": 2},
+        {
+            "error event": 3,
+            "error in a success": 2,
+            "status 429": 1,
+            "truncated": 2,
+        },
+        {"obfuscation": 299},
+        {
+            "drop-a-character": ("SDK object", "said.response.output_text.delta 0 0.text"),
+            "swap-two-deltas": ("SDK object", "said.response.output_text.delta 0 0.text"),
+            "repeat-a-tool-id": ("SDK object", "said.response.function_call_arguments.delta 0.members[0]"),
+            "drop-the-usage": ("SDK object", "answer.usage"),
+        },
+        every="9",
     ),
 }
+
+
+def test_every_judge_has_cases() -> None:
+    """And every file of cases says what is expected of it."""
+    names = {path.stem for path in (FOLDER / "cases").glob("*.jsonl")}
+
+    assert set(JUDGES) == names == set(EXPECTED)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_cases_hold_the_invariants(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every stream is assembled and equal, and what must not be stored is not stored."""
+    expected = EXPECTED[name]
     status = main([CASES, "--full", "--json", "--files", f"{name}.jsonl"])
     (report,) = json.loads(capsys.readouterr().out)
-    tried, equal, refused = EXPECTED[name]
 
     assert [] == [outcome for outcome in report["outcomes"] if outcome["faults"]]
-    assert (0, tried, equal, 0) == (status, report["tried"], report["equal"], report["verbatim"])
-    assert refused == report["refused for"]
-    assert ["obfuscation"] == list(report["not kept"])
+    assert (0, expected.equal, 0) == (status, report["equal"], report["verbatim"])
+    assert report["tried"] == expected.equal + sum(expected.refused.values())
+    assert (expected.refused, expected.not_kept) == (report["refused for"], report["not kept"])
     assert report["events stored"] < report["events received"]
-
-
-def test_every_file_of_cases_is_tried() -> None:
-    """A new one must be entered above."""
-    assert sorted(EXPECTED) == sorted(path.stem for path in Path(CASES).glob("*.jsonl"))
-
-
-#: File of cases -> every how many of them are enough to be found out.
-EVERY = {"openai-chat": "2", "openai-responses": "9"}
-
-#: File of cases -> sabotage -> the first path that differs in what the SDK makes of it.
-FALSIFIED = {
-    "openai-chat": {
-        "drop-a-character": "choices[0].message.content",
-        "swap-two-deltas": "choices[0].message.content",
-        "repeat-a-tool-id": "choices[0].message.tool_calls[0].id",
-        "drop-the-usage": "usage",
-    },
-    "openai-responses": {
-        "drop-a-character": "said.response.output_text.delta 0 0.text",
-        "swap-two-deltas": "said.response.output_text.delta 0 0.text",
-        "repeat-a-tool-id": "said.response.function_call_arguments.delta 0.members[0]",
-        "drop-the-usage": "answer.usage",
-    },
-}
 
 
 # By the table of the run itself: a new sabotage must be entered above.
@@ -74,13 +114,12 @@ FALSIFIED = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_falsified_replay_is_found(capsys: pytest.CaptureFixture[str], name: str, sabotage: str) -> None:
     """Each sabotage ends the run with 1, and the exchange, the chunk size and the path are named."""
-    status = main([CASES, "--every", EVERY[name], "--sabotage", sabotage, "--files", f"{name}.jsonl"])
+    what, path = EXPECTED[name].falsified[sabotage]
+    status = main(
+        [CASES, "--every", EXPECTED[name].every, "--sabotage", sabotage, "--files", f"{name}.jsonl"]
+    )
     lines = capsys.readouterr().out.splitlines()
-    found = [
-        line
-        for line in lines
-        if "SDK object at chunk size 1" in line and f": {FALSIFIED[name][sabotage]}: " in line
-    ]
+    found = [line for line in lines if f"{what} at chunk size 1" in line and f": {path}: " in line]
 
     assert 1 == status
     assert found
@@ -132,7 +171,8 @@ def test_a_format_without_a_judge_is_said_to_be_unjudged(
     together = main([str(tmp_path), CASES, "--every", "100"])
 
     assert (2, 0) == (alone, together)
-    assert "no exchange of a format that is judged (openai-chat, openai-responses) was found" in complaint
+    formats = "anthropic-messages, gemini, gemini-interactions, openai-chat, openai-responses"
+    assert f"no exchange of a format that is judged ({formats}) was found" in complaint
     assert capsys.readouterr().out.splitlines()[-1] == (
         "not judged, for want of a dialect: other (1 generic)"
     )
