@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,25 @@ def test_noise_repeats_nothing_but_the_form(tmp_path: Path) -> None:
 
     empty = {"index": 0, "delta": {"content": ""}, "logprobs": {"content": []}}
     assert [[], [first], [empty], [last]] == [event["choices"] for event in found]
+
+
+def test_noise_is_that_of_the_format(tmp_path: Path) -> None:
+    """Anthropic's servers send pings, not first and not last, and pad their data; nothing else."""
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello!"}}
+    events: list[Any] = [
+        {"event": "message_start", "json": {"type": "message_start"}},
+        {"event": "content_block_delta", "json": delta},
+        {"event": "message_stop", "json": {"type": "message_stop"}},
+    ]
+    plain = chunks(tmp_path, script(events), "anthropic-messages", chunk_size=1)
+    noisy = chunks(tmp_path, script(events), "anthropic-messages", chunk_size=1, noise=True)
+    verbatim = chunks(tmp_path, script(events, stored="verbatim"), "anthropic-messages", noise=True)
+    pings = [number for number, chunk in enumerate(noisy) if chunk.startswith(b"event: ping\n")]
+
+    assert [2] == pings
+    assert b'event: ping\ndata: {"type":"ping"  }\n\n' == noisy[2]
+    assert plain == [re.sub(b" *}\n", b"}\n", chunk) for chunk in noisy[:2] + noisy[3:]]
+    assert [False, False, True, False] == [chunk.startswith(b"event: ping\n") for chunk in verbatim]
 
 
 def test_ndjson_has_no_noise(tmp_path: Path) -> None:

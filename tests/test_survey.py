@@ -13,7 +13,7 @@ from httpx_cassette._call import Json
 from httpx_cassette._canonical import canonical_bytes
 from httpx_cassette._fingerprint import Draft, key_document
 from httpx_cassette._survey import BELOW, EMPTY, EVERYTHING, REFERENCE, SINGLE, TEXT, survey_for
-from httpx_cassette.dialects import GENERIC, OPENAI_CHAT, Dialect
+from httpx_cassette.dialects import ANTHROPIC_MESSAGES, GENERIC, OPENAI_CHAT, Dialect
 
 from .keying import slow_document
 
@@ -140,7 +140,47 @@ _POLICIES = st.sampled_from(
 )
 
 
-@given(_BODIES, _POLICIES, st.sampled_from([OPENAI_CHAT, GENERIC]))
+_BLOCKS = st.lists(
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["text", "tool_use", "tool_result", "compaction", "document"])},
+        optional={
+            "text": _TEXTS | _ODD,
+            "id": _TEXTS | _ODD,
+            "tool_use_id": _TEXTS,
+            "content": _TEXTS | _PARTS | _ODD,
+            "citations": _ODD | st.lists(st.fixed_dictionaries({"title": _ODD}), max_size=1),
+            "caller": _ODD | st.fixed_dictionaries({"tool_id": _TEXTS}),
+            "cache_control": _ODD | st.just({"type": "ephemeral", "ttl": "5m"}),
+            "tool_changes": _ODD,
+            "input": _ODD,
+        },
+    )
+    | _ODD,
+    max_size=2,
+)
+_MESSAGES_BODIES = st.fixed_dictionaries(
+    {
+        "messages": st.lists(
+            st.fixed_dictionaries(
+                {"role": st.sampled_from(["user", "assistant"]), "content": _TEXTS | _BLOCKS | _ODD}
+            ),
+            max_size=3,
+        )
+    },
+    optional={
+        "system": _TEXTS | _BLOCKS | _ODD,
+        "tools": _ODD
+        | st.lists(st.fixed_dictionaries({"name": _TEXTS}, optional={"type": _ODD}), max_size=2),
+        "tool_choice": _ODD | st.just({"type": "auto", "disable_parallel_tool_use": False}),
+        "thinking": _ODD | st.fixed_dictionaries({"block_binding": _ODD}, optional={"display": _ODD}),
+        "temperature": _ODD,
+        "stream": _ODD,
+        "metadata": _ODD | st.fixed_dictionaries({"user_id": _TEXTS | _ODD}),
+    },
+)
+
+
+@given(_BODIES | _MESSAGES_BODIES, _POLICIES, st.sampled_from([OPENAI_CHAT, ANTHROPIC_MESSAGES, GENERIC]))
 def test_the_quick_way_gives_what_every_rule_in_full_gives(
     body: dict[str, Json], policy: KeyPolicy, dialect: Dialect
 ) -> None:
