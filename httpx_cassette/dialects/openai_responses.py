@@ -15,7 +15,7 @@ from .._paths import Paths
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import Event
 from ._hosts import decides_sampling, is_openai
-from ._reading import StreamTable
+from ._reading import Noise, StreamTable
 
 __all__ = ["OPENAI_RESPONSES", "STREAM"]
 
@@ -366,6 +366,8 @@ STREAM = StreamTable(
     # Not ``item_id``: clients put texts together by these numbers, and gateways change the ids of one item.
     slot=("content_index", "summary_index", "command_index"),
     sequence="sequence_number",
+    # OpenRouter and Azure. No empty deltas: events are numbered.
+    noise=Noise(comments=True, crlf=True),
 )
 
 

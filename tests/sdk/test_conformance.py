@@ -48,7 +48,10 @@ EXPECTED = {
             "drop-a-character": ("SDK object", "content[0].text"),
             "swap-two-deltas": ("SDK object", "content[0].text"),
             # The SDK takes no notice of what a delta has no business to say.
-            "repeat-a-tool-id": ("fields", "content_block_delta 1: delta.id"),
+            "repeat-a-tool-id": (
+                "fields",
+                "content_block_delta 1: delta.id beside content_block_delta 1: delta.partial_json",
+            ),
             "drop-the-usage": ("fields", "message_delta: usage.output_tokens"),
         },
     ),
