@@ -298,17 +298,17 @@ class _Assembler:
         self._strip(rest, self._read(rest), is_new)
         self._open[frozenset(reading.texts)] = _Run(event, reading, rest, len(self._script) - 1)
 
-    def _is_overtaken(self, run: _Run, reading: Reading) -> bool:
-        """Tell whether a running value of an event was sent behind the run that it would join."""
-        found = (self._running.get((path, indexes, name)) for path, indexes, name, _ in reading.latest)
-        return any(running is not None and running.number > run.number for running in found)
-
     def _note_running(self, reading: Reading, holders: list[dict[str, Json]], number: int) -> None:
         """Remember the running values of an event, and which stored event they are sent with.
 
         Of runs side by side the one that was heard last need not be the last in the script: the value that
-        came last is sent with the event that a client will read last.
+        came last is sent with the event that a client will read last. A run before it, which has a place for
+        that value, is over: what it would be given later could not be told from what was said before.
         """
+        places = {(path, indexes) for path, indexes, _, _ in reading.latest}
+        for run in [*self._open.values()]:
+            if run.number < number and not places.isdisjoint(run.reading.holders):
+                self._close(run)
         for holder, (path, indexes, name, latest) in zip(holders, reading.latest, strict=True):
             place = (path, indexes, name)
             before = self._running.get(place)
@@ -327,8 +327,6 @@ class _Assembler:
         pieces = {slot: read_text(place) for slot, place in reading.texts.items()}
         active = {slot for slot, text in pieces.items() if text}
         if not active <= run.active or event[1:] != run.fields or (reading.is_ended and not active):
-            return False
-        if reading.is_ended and self._is_overtaken(run, reading):
             return False
         totals = {slot: read_text(place) for slot, (place, _) in reading.totals.items()}
         lists = {slot: holder[name] for slot, (holder, name) in reading.lists.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from httpx_cassette._call import Json
@@ -462,7 +462,15 @@ CHUNKS: st.SearchStrategy[dict[str, Json]] = st.builds(
 )
 
 
+def said(index: int, reasoning: str, finish: str | None, usage: Json) -> dict[str, Json]:
+    delta: dict[str, Json] = {"reasoning": reasoning} if reasoning else {}
+    choice: dict[str, Json] = {"index": index, "delta": delta, "finish_reason": finish}
+    return {"choices": [choice], "usage": usage}
+
+
 @given(st.lists(CHUNKS, max_size=12), st.sampled_from([1, 2, 3, 7, 64, 10**9]))
+# A running value of the whole stream, sent between two pieces of one choice by the other.
+@example([said(0, "a", None, None), said(1, "", None, {"n": 1}), said(0, "bc", "stop", {"n": 1})], 1)
 def test_any_stream_is_assembled_and_cut_without_loss(chunks: list[dict[str, Json]], size: int) -> None:
     """Cutting is the inverse of assembling, and no character is lost or moved within its slot."""
     events = [Event(dump_event_json(chunk)) for chunk in chunks]
