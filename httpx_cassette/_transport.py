@@ -84,7 +84,8 @@ class Serving:
         max_calls: A run that would make one more real call stops. ``HTTPX_CASSETTE_MAX_CALLS`` sets it too.
         chunk_size: Characters of text in each delta of a replayed stream.
         wire_chunk_size: Bytes in each chunk of a replayed stream; ``None`` gives one event a chunk.
-        noise: Adds what real servers add and parsers must bear: empty deltas, comments, keep-alives, CRLF.
+        noise: Adds what real servers of the format add and parsers must bear: empty deltas, comments, pings,
+            CRLF.
         on_miss: Called with the :class:`CassetteMiss` before it is raised. By default a miss makes the
             process exit with status 2, whatever becomes of the error; with ``None`` it does not.
         fsync: Whether a recording is durable before the caller sees the end of the answer.
