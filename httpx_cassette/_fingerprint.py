@@ -176,16 +176,17 @@ def apply_folds(draft: Draft) -> None:
 
 def _fold_below(body: dict[str, Json], draft: Draft) -> None:
     folds = draft.dialect.folds
-    _drop_below(body, folds.null_below, lambda value: value is None)
-    _drop_below(body, folds.empty_below, _is_empty)
-    if draft.policy.defaults is True:
+    if draft.occurs & EMPTY:
+        _drop_below(body, folds.null_below, lambda value: value is None)
+        _drop_below(body, folds.empty_below, _is_empty)
+    if draft.occurs & BELOW and draft.policy.defaults is True:
         for paths, defaults in folds.below:
             for container, step in paths.places(body):
                 members = container[step]  # type: ignore[index]  # the step is the container's
                 if isinstance(members, dict):
                     draft.folded += fold_defaults(members, defaults)
     # Last: a part whose other members have gone is one ``{type, text}``.
-    for container, step in folds.single_text.places(body):
+    for container, step in folds.single_text.places(body) if draft.occurs & SINGLE else ():
         container[step] = single_text(container[step], folds.text_part)  # type: ignore[index]  # as above
 
 

@@ -39,9 +39,6 @@ class _Where(NamedTuple):
     name: str
     text: str
 
-    def holds(self, value: Json) -> bool:
-        return type(value) is dict and value.get(self.name) == self.text
-
 
 class _Deep:
     """The step ``**``: the node itself and every node below it."""
@@ -211,7 +208,7 @@ def _collector(node: _Node, closed: frozenset[str]) -> Collect:
     indexes = [(name, ends, below) for name, ends, below in named if isinstance(name, int)]
     every_ends = node.every is not None and node.every.ends
     every_below = None if node.every is None else _below(node.every, closed)
-    where = [(step, child.ends, _below(child, closed)) for step, child in node.where.items()]
+    where = _chooser(node, closed) if node.where else None
     deep = None if node.deep is None else _collector(node.deep, closed)
 
     def collect(value: Json, found: list[Place]) -> None:
@@ -240,14 +237,8 @@ def _collector(node: _Node, closed: frozenset[str]) -> Collect:
             if every_below is not None:
                 for item in value:
                     every_below(item, found)
-        for where_step, ends, below in where:
-            for place in _children(value):
-                child = place[0][place[1]]  # type: ignore[index]  # the step is the container's
-                if where_step.holds(child):
-                    if ends:
-                        found.append(place)
-                    if below is not None:
-                        below(child, found)
+        if where is not None:
+            where(value, found)
         if deep is not None:
             for container in _containers(value, closed):
                 deep(container, found)
@@ -255,11 +246,34 @@ def _collector(node: _Node, closed: frozenset[str]) -> Collect:
     return collect
 
 
-def _children(value: Json) -> list[Place]:
-    """Return the places of the members of an object, in the order of their names, or of a list's elements."""
-    if type(value) is dict:
-        return [(value, name) for name in sorted(value)]
-    return [(value, index) for index in range(len(value))] if type(value) is list else []
+def _chooser(node: _Node, closed: frozenset[str]) -> Collect:
+    """Return what collects the places below those children whose members say so, child by child."""
+    wanted: dict[str, dict[str, tuple[bool, Collect | None]]] = {}
+    for step, child in node.where.items():
+        wanted.setdefault(step.name, {})[step.text] = (child.ends, _below(child, closed))
+    by_name = [*wanted.items()]
+
+    def collect(value: Json, found: list[Place]) -> None:
+        steps: Iterable[str | int]
+        if type(value) is list:
+            steps = range(len(value))
+        elif type(value) is dict:
+            steps = sorted(value)
+        else:
+            return
+        for step in steps:
+            child = value[step]  # type: ignore[index]  # the step is the container's
+            if type(child) is dict:
+                for name, by_text in by_name:
+                    text = child.get(name)
+                    if type(text) is str and text in by_text:
+                        ends, below = by_text[text]
+                        if ends:
+                            found.append((value, step))  # type: ignore[arg-type]  # as above
+                        if below is not None:
+                            below(child, found)
+
+    return collect
 
 
 def _below(node: _Node, closed: frozenset[str]) -> Collect | None:
