@@ -229,7 +229,10 @@ async def test_an_answer_may_be_sent_back_in_any_way(
             assert recorded == await _converse(sdk, client, is_streamed=is_streamed, echo=echo)
 
 
-async def test_signatures_come_back_to_the_byte(sdk: AnthropicSdk, server: StandInServer) -> None:
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["plain", "streamed"])
+async def test_signatures_come_back_to_the_byte(
+    sdk: AnthropicSdk, server: StandInServer, is_streamed: bool
+) -> None:
     """Replayed and sent back, a server would take them; what looks like a key in them stays."""
     seen: list[Any] = []
 
@@ -240,10 +243,10 @@ async def test_signatures_come_back_to_the_byte(sdk: AnthropicSdk, server: Stand
     with StandInServer(answer=answer_and_note) as other:
         sdk = AnthropicSdk(sdk.is_async, other.url, sdk.cassette)
         async with sdk.client("record") as client:
-            await _converse(sdk, client, is_streamed=True)
+            await _converse(sdk, client, is_streamed=is_streamed)
         for mode in ("replay", "live"):
             async with sdk.client(mode) as client:
-                said = await _converse(sdk, client, is_streamed=True)
+                said = await _converse(sdk, client, is_streamed=is_streamed)
     thought, redacted = said[0]["content"][0], said[1]["content"][0]
 
     assert thought["signature"].startswith(SIGNATURE[:-2])
