@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import typing
 
+from ._late import LOADING as _LOADING
 from ._transport import CassetteTransport
 
 if typing.TYPE_CHECKING:
@@ -82,7 +83,8 @@ _HOMES = {
 def __getattr__(name: str) -> typing.Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = importlib.import_module(f".{_HOMES.get(name, '_errors')}", __name__)
+    with _LOADING:
+        home = importlib.import_module(f".{_HOMES.get(name, '_errors')}", __name__)
     value = globals()[name] = getattr(home, name)
     return value
 

@@ -7,6 +7,7 @@ a response.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from ._call import Call, LiveHead
 from ._errors import OptionError, WrongClientError, is_stop
 from ._flight import Owner
 from ._flow import Forward, exchange, key_of, read, recall
+from ._late import LOADING
 from ._mode import Mode
 from ._session import Session
 from ._settings import read_settings
@@ -55,10 +57,12 @@ class Driver:
         self._sync_inner: Any = self._next
         self._async_inner: Any = self._next
         self._async_loop: Any = None
+        #: The process that makes the real calls, once one was made.
+        self._caller = 0
         if self.settings.mode in (Mode.RECORD, Mode.RERECORD):
-            # Now, not with the first call: a process that is forked meanwhile would inherit the lock of an
-            # import that never ends.
-            from . import _sink, _tripwire  # noqa: F401
+            # Now, not with the first call, which is to be made without delay.
+            with LOADING:
+                from . import _sink, _tripwire  # noqa: F401
 
     def fingerprint(self, request: Any) -> str:
         """Return the key of a request, 64 hex digits."""
@@ -67,7 +71,8 @@ class Driver:
 
     def explain(self, request: Any) -> Explanation:
         """Return how the key of a request comes about."""
-        from ._explain import explain  # Late: a program that only replays never asks.
+        with LOADING:
+            from ._explain import explain  # Late: a program that only replays never asks.
 
         return explain(_call_of(request, _read_here(request)), self.settings)
 
@@ -109,6 +114,7 @@ class Driver:
 
     def _inner(self) -> Any:
         with self.session.opening:
+            self._enter_process()
             if self._sync_inner is None:
                 self._sync_inner = self._library.module.HTTPTransport() if self._next is None else self._next
             inner = self._sync_inner
@@ -167,6 +173,7 @@ class Driver:
         # are dead, and the pool would not know.
         loop = running_loop() if self._next is None else None
         with self.session.opening:
+            self._enter_process()
             if self._next is not None:
                 self._async_inner = self._next
             elif self._async_inner is None or self._async_loop is not loop:
@@ -187,6 +194,28 @@ class Driver:
             await inner.aclose()
 
     # -- both --------------------------------------------------------------------------------------
+
+    def _enter_process(self) -> None:
+        """Leave the connections of the process that this one was forked from to that process.
+
+        Two processes on one socket read each other's answers, and the wrong one would be stored for ever.
+
+        Raises:
+            OptionError: They are those of ``next_transport``, for which there is no other.
+        """
+        process, caller = os.getpid(), self._caller
+        self._caller = process
+        if caller in (0, process):
+            return
+        library = self._library.module
+        if isinstance(self._next, (library.HTTPTransport, library.AsyncHTTPTransport)):
+            self._caller = caller  # Said again at the next call.
+            raise OptionError(
+                f"next_transport={self._next!r} was used by process {caller}, from which this one was "
+                "forked; make client and transport in the child process"
+            )
+        # Not closed: that would end them for both.
+        self._sync_inner = self._async_inner = self._next
 
     def _check_client(self, request: Any) -> None:
         if not isinstance(request, self._library.module.Request):

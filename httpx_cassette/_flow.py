@@ -24,6 +24,7 @@ from ._cassette import Appended
 from ._errors import CassetteError, CassetteMiss, CassetteStop, CassetteUnusable, SystemPromptMissing, is_stop
 from ._fingerprint import Draft, Key, hash_document, key_document
 from ._flight import Flight, Owner, join
+from ._late import LOADING
 from ._mode import Mode
 from ._recording import INCOMPARABLE, NewRecording, Recording
 from ._redact import Gate
@@ -303,7 +304,8 @@ def _miss(asked: _Asked, session: Session) -> CassetteStop:
     settings = session.settings
     session.count("missed")
     try:
-        from ._search import find_miss  # Late: what a miss needs is a fifth of the package.
+        with LOADING:
+            from ._search import find_miss  # Late: what a miss needs is a fifth of the package.
 
         reading, dialect = read(asked.call, settings)
         document = key_document(_draft(reading, dialect, settings), asked.prompt_files)

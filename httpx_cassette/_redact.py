@@ -41,6 +41,7 @@ import orjson
 
 from ._call import Json
 from ._errors import OptionError
+from ._late import LOADING
 from ._paths import Paths
 from ._secret_rules import (
     WEAK_RULES,
@@ -123,7 +124,8 @@ class _Automaton:
 
     def __init__(self) -> None:
         # Imported at first use: the import costs more than the whole package may.
-        from ahocorasick_rs import BytesAhoCorasick, Implementation
+        with LOADING:
+            from ahocorasick_rs import BytesAhoCorasick, Implementation
 
         rules = strong_rules()
         literals: dict[bytes, list[int]] = {}

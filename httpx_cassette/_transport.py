@@ -20,6 +20,7 @@ import httpx
 from . import _ledger
 from ._bodies import RecordingStream, ReplayStream
 from ._errors import is_stop
+from ._late import LOADING
 from ._library import Library
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class Serving:
         cassette: Source | Sequence[Source],
         **options: Unpack[Options],
     ) -> None:
-        from ._driver import Driver  # Late: see above.
+        with LOADING:
+            from ._driver import Driver  # Late: see above.
 
         self._driver = Driver(self._library, cassette, dict(options))
         _ledger.arm()

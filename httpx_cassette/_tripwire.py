@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ._call import Call
+from ._late import LOADING
 from ._secret_rules import is_secret_query
 
 __all__ = ["HMAC_KEY_VARIABLE", "Tripwire"]
@@ -151,7 +152,8 @@ def _matcher(
     if not forms:
         return [], None
     # Imported at first use: the import costs more than the whole package may.
-    from ahocorasick_rs import BytesAhoCorasick
+    with LOADING:
+        from ahocorasick_rs import BytesAhoCorasick
 
     return list(forms.values()), BytesAhoCorasick(list(forms)).find_matches_as_indexes
 

@@ -71,7 +71,7 @@ PARTS = {
     ),
     "canonical": Part("_canonical _survey _rules _masking _digests _parsing", "data"),
     "stand-in": Part("stand_in _stand_in_answers", "data"),
-    "data": Part("_paths _suggest _call _errors", ""),
+    "data": Part("_paths _suggest _call _errors _late", ""),
 }
 
 #: Modules from outside that only some may import.

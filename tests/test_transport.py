@@ -967,3 +967,113 @@ def _works(*command: str) -> bool:
         shutil.which(command[0]) is not None
         and not subprocess.run([*command, "true"], check=False).returncode
     )
+
+
+FORKED = """
+import os, sys, threading, time, warnings
+import httpx
+from httpx_cassette import CassetteTransport
+
+# Python 3.12 warns of any fork beside a thread: this is one.
+warnings.simplefilter("ignore", DeprecationWarning)
+
+
+def build():
+    CassetteTransport(sys.argv[1])
+
+
+thread = threading.Thread(target=build)
+thread.start()
+time.sleep(float(sys.argv[2]))
+child = os.fork()
+if child == 0:
+    build()
+    os._exit(7)
+thread.join()
+for _ in range(200):
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+        assert 7 == os.waitstatus_to_exitcode(status)
+        sys.exit()
+    time.sleep(0.05)
+os.kill(child, 9)
+sys.exit("the child waits for an import that never ends")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("delay", ["0", "0.004", "0.01"])
+def test_a_fork_waits_for_what_is_imported_late(tmp_path: Path, delay: str) -> None:
+    """A thread that builds the first transport leaves no lock of an import in a child."""
+    program(FORKED, tmp_path / "chat.jsonl", delay)
+
+
+CROSSED = """
+import os, sys
+import httpx
+from httpx_cassette import CassetteTransport
+path, url = sys.argv[1], sys.argv[2]
+
+
+def ask(text):
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
+    body = {"model": "m", "messages": messages}
+    said = client.post(url + "/chat/completions", json=body, headers={"authorization": "Bearer any"}).text
+    assert text in said, (text, said)
+
+
+client = httpx.Client(transport=CassetteTransport(path, mode="record"), trust_env=False, timeout=20)
+ask("the parent's question")
+children = []
+for number in range(4):
+    child = os.fork()
+    if child == 0:
+        try:
+            for again in range(5):
+                ask(f"question {number} {again}")
+        except BaseException as error:
+            print(type(error), error, file=sys.stderr)
+            os._exit(1)
+        os._exit(0)
+    children.append(child)
+ask("the parent's other question")
+assert [0] * 4 == [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_processes_do_not_share_a_connection(tmp_path: Path, stand_in: StandInServer) -> None:
+    """Children of a process that has made a real call get the answers to their own questions."""
+    program(CROSSED, tmp_path / "chat.jsonl", stand_in.url)
+
+    recorded = lines(tmp_path / "chat.jsonl")
+    assert 22 == len(recorded)
+    for line in recorded:
+        question = line["request"]["json"]["messages"][1]["content"]
+        assert question in line["response"]["json"]["choices"][0]["message"]["content"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@in_every_colour
+async def test_a_transport_that_the_parent_has_used_is_refused_in_a_child(
+    colour: Colour, tmp_path: Path, stand_in: StandInServer
+) -> None:
+    """Nothing can be opened in the place of ``next_transport``; in the parent it goes on."""
+    given = colour.library.AsyncHTTPTransport() if colour.is_async else colour.library.HTTPTransport()
+    client = Client(
+        colour,
+        colour.transport_class(tmp_path / "chat.jsonl", mode="record", next_transport=given),
+        trust_env=False,
+        headers={"authorization": "Bearer any", "connection": "close"},
+    )
+    await client.get(f"{stand_in.url}/models")
+    driver = client.transport._driver
+    parent, driver._caller = driver._caller, 1
+
+    with pytest.raises(
+        OptionError, match="was used by process 1, from which this one was forked; make client"
+    ):
+        await client.get(f"{stand_in.url}/models/other")
+    driver._caller = parent
+    await client.get(f"{stand_in.url}/models")
+    await client.close()
