@@ -70,17 +70,19 @@ class LiveStream:
     Args:
         framing: How it is divided into events.
         dialect: The wire format.
+        asked: The body of the request, which may say how much is to come.
 
     Attributes:
         fault: Why the stream of a known format is stored event by event, if it is.
     """
 
-    def __init__(self, framing: str, dialect: Dialect) -> None:
+    def __init__(self, framing: str, dialect: Dialect, asked: Json = None) -> None:
         self.framing = framing
         self._dialect = dialect
         self._parser = FRAMINGS[framing].parser()
         self._table = dialect.stream_in(framing)
         self._progress = self._table.progress() if self._table is not None else _AnyProgress()
+        self._progress.expect(asked)
         opaque = self._table.opaque if self._table is not None else ()
         self._opaque = Paths(f"[*].json{'' if path[0] == '[' else '.'}{path}" for path in opaque)
         self._events: list[Event] = []
@@ -106,6 +108,10 @@ class LiveStream:
     @property
     def is_complete(self) -> bool:
         return self._progress.is_complete and not self._parser.is_open
+
+    @property
+    def awaits_more(self) -> bool:
+        return self._progress.awaits_more
 
     @property
     def is_terminated(self) -> bool:
@@ -190,11 +196,15 @@ class _AnyProgress:
     """How far a stream of an unknown format has come: only an error or ``[DONE]`` can be seen."""
 
     is_complete = False
+    awaits_more = False
     finish: Json = None
 
     def __init__(self) -> None:
         self.is_terminated = False
         self.error: str | None = None
+
+    def expect(self, request: Json) -> None:
+        pass  # Nobody knows what the members of an unknown request ask for.
 
     def observe(self, event: Event, value: Any) -> None:
         self.is_terminated = self.is_terminated or event.data == "[DONE]"

@@ -222,7 +222,11 @@ class Sink:
         """Take note that the caller wants no more; return what must be done before the connection closes."""
         if self.is_settled:
             return None
-        if self._stream is not None and (self._stream.is_complete or self._stream.error is not None):
+        stream = self._stream
+        # A caller who stops early may have waited for nothing; the next one may want what was asked for.
+        if stream is not None and (
+            (stream.is_complete and not stream.awaits_more) or stream.error is not None
+        ):
             return self._commit()
         if self._received == 0 and self._has_no_body():
             return self._commit()
@@ -269,7 +273,7 @@ class Sink:
             return
         self._is_sniffed = True
         if framing:
-            self._stream = LiveStream(framing, order.dialect)
+            self._stream = LiveStream(framing, order.dialect, order.request.get("json"))
             for data in self._body[:-1]:
                 self._stream.feed(data)
 

@@ -52,6 +52,9 @@ class Bench:
         method: The method of the request.
         headers: Further headers of the answer.
         fault: What storing raises.
+        environ: The environment, for credentials.
+        credential: The credential of the request.
+        asked: The body of the request.
     """
 
     content_type: str | None = JSON
@@ -63,6 +66,7 @@ class Bench:
     fault: BaseException | None = None
     environ: dict[str, str] = field(default_factory=dict)
     credential: str = ""
+    asked: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.stored: list[NewRecording] = []
@@ -74,7 +78,7 @@ class Bench:
             key=bytes(32),
             sample=0,
             dialect=self.dialect,
-            request={"method": self.method, "url": URL},
+            request={"method": self.method, "url": URL, "json": self.asked},
             policy={},
             redaction=Redaction(),
             tripwire=Tripwire(call, self.environ),
@@ -270,6 +274,35 @@ def test_a_body_that_was_not_read_is_abandoned() -> None:
 
 
 # --- streams ------------------------------------------------------------------------------------------
+
+FINISHED = events("Hello", ends=())
+
+
+def test_a_choice_that_was_asked_for_and_never_came_is_missed() -> None:
+    """Of two, one has finished: neither the end of the body nor a caller who stops makes the answer whole."""
+    ended = Bench(EVENTS, wants_stream=True, asked={"n": 2}).whole(*FINISHED)
+    left = Bench(EVENTS, wants_stream=True, asked={"n": 2})
+    left.feed(*FINISHED)
+    left.run(left.sink.close())
+
+    assert ("truncated", "abandoned") == (ended.fate.outcome, left.fate.outcome)
+    assert "recorded" == Bench(EVENTS, wants_stream=True, asked={"n": True}).whole(*FINISHED).fate.outcome
+
+
+def test_usage_that_was_asked_for_is_waited_for() -> None:
+    """A caller who stops before it leaves an answer that the next one would miss it in."""
+    asked = {"stream_options": {"include_usage": True}}
+    usage = b'data: {"choices":[],"usage":{"total_tokens":7}}\n\n'
+    fates = []
+    for chunks in (FINISHED, [*FINISHED, usage]):
+        bench = Bench(EVENTS, wants_stream=True, asked=asked)
+        bench.feed(*chunks)
+        bench.run(bench.sink.close())
+        fates.append(bench.fate.outcome)
+
+    assert ["abandoned", "recorded"] == fates
+    # Many servers know neither usage nor the marker of the end.
+    assert "recorded" == Bench(EVENTS, wants_stream=True, asked=asked).whole(*FINISHED).fate.outcome
 
 
 @pytest.mark.parametrize("size", [1, 3, 64, 10**9])

@@ -35,7 +35,11 @@ class StreamProgress(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every choice seen has its finish reason."""
+        """Whether every choice that was asked for, or seen, has its finish reason."""
+
+    @property
+    def awaits_more(self) -> bool:
+        """Whether something that was asked for is still to come behind the finish reasons."""
 
     @property
     def is_terminated(self) -> bool:
@@ -48,6 +52,9 @@ class StreamProgress(Protocol):
     @property
     def finish(self) -> Json:
         """The finish reason; a list when there are several choices."""
+
+    def expect(self, request: Json) -> None:
+        """Take note of what the body of the request asks for, before the first event."""
 
     def observe(self, event: Event, value: Json) -> None:
         """Take note of one event.

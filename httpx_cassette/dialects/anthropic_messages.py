@@ -211,11 +211,16 @@ class MessageProgress:
     company (the SDK goes by the name, others by the data), so such an event ends nothing.
     """
 
+    awaits_more = False
+
     def __init__(self) -> None:
         self.is_terminated = False
         self.is_complete = False
         self.error: str | None = None
         self.finish: Json = None
+
+    def expect(self, request: Json) -> None:
+        """Nothing in a request changes what ends the stream."""
 
     def observe(self, event: Event, value: Json) -> None:
         """Take note of one event and its parsed data."""

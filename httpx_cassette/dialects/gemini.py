@@ -176,17 +176,25 @@ class GenerateProgress:
     """How far a stream has come: no event ends it, so every candidate needs a finish reason."""
 
     is_terminated = False
+    awaits_more = False
 
     def __init__(self) -> None:
         self.error: str | None = None
         self._finishes: dict[int, Json] = {}
+        self._wanted = 1
         self._block: Json = None
 
     @property
     def is_complete(self) -> bool:
-        """Every candidate seen so far has finished, or the prompt was refused."""
-        is_known = bool(self._finishes) or self._block is not None
+        """Every candidate that was asked for has finished, or the prompt was refused."""
+        is_known = len(self._finishes) >= self._wanted or self._block is not None
         return is_known and None not in self._finishes.values()
+
+    def expect(self, request: Json) -> None:
+        """Take note of how many candidates are asked for."""
+        config = request.get("generationConfig") if isinstance(request, dict) else None
+        count = config.get("candidateCount") if isinstance(config, dict) else None
+        self._wanted = count if type(count) is int and count > 0 else 1
 
     @property
     def finish(self) -> Json:

@@ -62,11 +62,16 @@ _LAST = ("interaction.completed", "interaction.complete")
 class InteractionProgress:
     """How far a stream has come: its last event but the marker holds the interaction, and how it went."""
 
+    awaits_more = False
+
     def __init__(self) -> None:
         self.is_complete = False
         self.is_terminated = False
         self.error: str | None = None
         self.finish: Json = None
+
+    def expect(self, request: Json) -> None:
+        """Nothing in a request changes what ends the stream."""
 
     def observe(self, event: Event, value: Json) -> None:
         """Take note of one event and its parsed data."""

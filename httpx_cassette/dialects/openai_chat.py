@@ -164,13 +164,15 @@ class ChatProgress:
 
     def __init__(self) -> None:
         self.is_terminated = False
+        self.awaits_more = False
         self.error: str | None = None
         self._finishes: dict[int, Json] = {}
+        self._wanted = 1
 
     @property
     def is_complete(self) -> bool:
-        """Every choice seen so far has finished, and there was one."""
-        return bool(self._finishes) and None not in self._finishes.values()
+        """Every choice that was asked for has finished."""
+        return len(self._finishes) >= self._wanted and None not in self._finishes.values()
 
     @property
     def finish(self) -> Json:
@@ -178,10 +180,19 @@ class ChatProgress:
         finishes = [self._finishes[index] for index in sorted(self._finishes)]
         return finishes[0] if len(finishes) == 1 else finishes or None
 
+    def expect(self, request: Json) -> None:
+        """Take note of how many choices are asked for, and whether the usage is to come behind them."""
+        if isinstance(request, dict):
+            count, options = request.get("n"), request.get("stream_options")
+            self._wanted = count if type(count) is int and count > 0 else 1
+            self.awaits_more = isinstance(options, dict) and options.get("include_usage") is True
+
     def observe(self, event: Event, value: Json) -> None:
         """Take note of one event and its parsed data."""
         if event.data == DONE:
             self.is_terminated = True
+        if isinstance(value, dict) and value.get("usage"):
+            self.awaits_more = False
         if self.error is None:
             self.error = _find_error(event, value)
         choices = value.get("choices") if isinstance(value, dict) else None

@@ -301,6 +301,8 @@ class ResponseProgress:
     end without it.
     """
 
+    awaits_more = False
+
     def __init__(self) -> None:
         self.is_terminated = False
         self.error: str | None = None
@@ -310,6 +312,9 @@ class ResponseProgress:
     def is_complete(self) -> bool:
         """The event that ends the stream was seen."""
         return self.is_terminated
+
+    def expect(self, request: Json) -> None:
+        """Nothing in a request changes what ends the stream."""
 
     def observe(self, event: Event, value: Json) -> None:
         """Take note of one event and its parsed data."""
