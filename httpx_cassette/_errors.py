@@ -16,7 +16,8 @@ What stops a call is not:
     - CassetteMiss          replay has no recording for this call
     - SystemPromptMissing   a chat call without a system prompt
     - CassetteUnusable      the recording exists but cannot be answered from
-    - CassetteWriteError    a paid answer could not be stored; the error carries it
+    - CassetteWriteError    a paid answer could not be stored, and the error carries it; or a call was not
+                            made because its answer could not be
     - CallLimitReached      one more real call would exceed ``max_calls``
 
 ``CassetteStop`` derives from ``BaseException`` on purpose.

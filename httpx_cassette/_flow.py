@@ -21,10 +21,19 @@ from urllib.parse import parse_qsl, urlsplit
 from ._answer import Forwarded, Replayed, Served, replay
 from ._call import Call, Json, LiveHead
 from ._cassette import Appended
-from ._errors import CassetteError, CassetteMiss, CassetteStop, CassetteUnusable, SystemPromptMissing, is_stop
+from ._errors import (
+    CassetteError,
+    CassetteMiss,
+    CassetteStop,
+    CassetteUnusable,
+    CassetteWriteError,
+    SystemPromptMissing,
+    is_stop,
+)
 from ._fingerprint import Draft, Key, hash_document, key_document
 from ._flight import Flight, Owner, join
 from ._late import LOADING
+from ._line import dump_members
 from ._mode import Mode
 from ._recording import INCOMPARABLE, NewRecording, Recording
 from ._redact import Gate
@@ -35,6 +44,7 @@ from .dialects import Dialect, recognise
 
 if TYPE_CHECKING:
     from ._sink import Fate, Order
+    from ._tripwire import Tripwire
 
 __all__ = ["Forward", "Session", "Step", "Wait", "exchange", "key_of", "read", "recall"]
 
@@ -429,6 +439,8 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     reading = read_call(asked.call, settings.redaction)
     dialect = asked.dialect
     request, _ = stored_request(reading, settings.redaction, dialect, settings.policy.key_headers)
+    policy, tripwire = _stored_policy(settings, asked.prompt_files), Tripwire(asked.call, os.environ)
+    _check_storable(tripwire, {"request": request, "policy": policy}, asked, settings)
 
     def store(new: NewRecording) -> bool:
         appended = _append(new, settings)
@@ -455,15 +467,41 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
         sample=asked.sample,
         dialect=dialect,
         request=request,
-        policy=_stored_policy(settings, asked.prompt_files),
+        policy=policy,
         redaction=settings.redaction,
-        tripwire=Tripwire(asked.call, os.environ),
+        tripwire=tripwire,
         wants_stream=_wants_stream(reading, dialect),
         store=store,
         settle=settle,
         reading=note_reading,
         stop=lambda error: stop(settings, error, asked.key.fingerprint),
     )
+
+
+def _check_storable(tripwire: Tripwire, members: dict[str, Json], asked: _Asked, settings: Settings) -> None:
+    """Make sure that what is known of the line before the call could be written.
+
+    Raises:
+        CassetteWriteError: A credential stands in it, or it cannot be written; nothing was paid.
+    """
+    try:
+        found = tripwire.find(dump_members(members))
+    except CassetteError as error:
+        reason = error.message
+    else:
+        if found is None:
+            return
+        reason = (
+            f"{found} would have been written to the cassette; keep it out of the prompt, "
+            "or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
+        )
+    fingerprint = asked.key.fingerprint
+    refusal = CassetteWriteError(
+        f"{asked.name} was not called, because it could not be stored: {reason}\n"
+        f"  fingerprint  {fingerprint}",
+        {"fingerprint": fingerprint, "status": None, "headers": (), "content": b""},
+    )
+    raise stop(settings, refusal, fingerprint)
 
 
 def _wants_stream(reading: Reading, dialect: Dialect) -> bool:

@@ -1077,3 +1077,22 @@ async def test_a_transport_that_the_parent_has_used_is_refused_in_a_child(
     driver._caller = parent
     await client.get(f"{stand_in.url}/models")
     await client.close()
+
+
+@in_every_colour
+async def test_what_could_not_be_stored_is_not_called(
+    colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A credential of the environment in the prompt is met before anything is paid, and is not shown."""
+    monkeypatch.setenv("MY_API_TOKEN", "correct-horse-battery-staple-71")
+    async with colour.client(tmp_path / "chat.jsonl", mode="record") as client:
+        with pytest.raises(CassetteWriteError) as caught:
+            await client.ask(chat("My token is correct-horse-battery-staple-71."))
+
+    assert 0 == client.transport.stats.live
+    assert f"POST {URL} was not called, because it could not be stored: the environment variable" in str(
+        caught.value
+    )
+    assert "staple" not in str(caught.value)
+    assert (None, b"") == (caught.value.status, caught.value.content)
+    assert [] == lines(tmp_path / "chat.jsonl")
