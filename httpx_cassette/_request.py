@@ -18,7 +18,7 @@ from ._canonical import DIGEST_ABOVE, NotJson, digest_of, escape_names, is_diges
 from ._multipart import split_parts
 from ._paths import Paths
 from ._redact import Gate, Redaction, scan_json
-from ._rules import join_pieces
+from ._rules import join_pieces, remove_places
 from ._secret_rules import is_secret_form_name
 from ._url import Target, normal_url, read_target
 
@@ -172,7 +172,8 @@ def stored_request(
     Args:
         reading: The call as read; its body may be shared with the result.
         redaction: What must not reach the file.
-        dialect: Says what comes back in pieces, what must come back to the byte, and what becomes a digest.
+        dialect: Says what comes back in pieces, what is a credential, what must come back to the byte, and
+            what becomes a digest.
         headers: Names in lower case of the headers that enter the key.
     """
     stored: dict[str, Json] = {"method": reading.call.method, "url": reading.target.stored}
@@ -181,6 +182,8 @@ def stored_request(
         stored["headers"] = {name: redaction.text(value) for name, value in found.items()}
     if reading.kind == "json":
         join_answers(reading.body, dialect.pieces)
+        if dialect.credentials:
+            remove_places(reading.body, dialect.credentials)
         stored["json"], gate = _stored_json(reading.body, redaction, dialect)
         return stored, gate
     if reading.encoding:

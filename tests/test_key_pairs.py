@@ -67,6 +67,28 @@ def field(text: str, disposition: str = 'form-data; name="a"', more: str = "") -
     return f"Content-Disposition: {disposition}\r\n{more}\r\n{text}"
 
 
+def mcp(path: str, number: int) -> Call:
+    """Return a call that lends its credentials to a server of tools."""
+    url, token = "https://mcp.example.com/sse", f"token-{number}"
+    server = {"type": "mcp", "server_label": "s", "server_url": url, "authorization": token}
+    body: dict[str, Any] = {
+        "messages": {
+            "model": "m",
+            "max_tokens": 1,
+            "system": "Be brief.",
+            "messages": [HI],
+            "mcp_servers": [{"type": "url", "name": "s", "url": url, "authorization_token": token}],
+        },
+        "responses": {"model": "m", "input": "hi", "tools": [server | {"headers": {"x-any": token}}]},
+        "interactions": {
+            "model": "m",
+            "input": "hi",
+            "tools": [{"type": "mcp_server", "url": url, "headers": {"authorization": token}}],
+        },
+    }[path]
+    return call(json.dumps(body), url=f"https://gateway.example.com/v1/{path}")
+
+
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
 BODY = json.dumps({"model": "m", "messages": [HI]}).encode()
 MASKS = KeyPolicy(masks=["date", "uuid"])
@@ -80,6 +102,10 @@ SAME = {
     "query-order": Pair(at("https://h/v1?b=1&a=2"), at("https://h/v1?a=2&b=1")),
     "query-spelling": Pair(at("https://h/v1?a=x+%7e"), at("https://h/v1?%61=x%20~")),
     "query-secret": Pair(at("https://h/v1?a=1&key=x"), at("https://h/v1?key=y&a=1")),
+    # -- what is sent to a server of tools
+    "anthropic-mcp-token": Pair(*(mcp("messages", number) for number in (1, 2))),
+    "responses-mcp-token": Pair(*(mcp("responses", number) for number in (1, 2))),
+    "interactions-mcp-token": Pair(*(mcp("interactions", number) for number in (1, 2))),
     "headers-of-an-sdk": Pair(
         call(
             BODY, headers={"x-stainless-lang": "python", "user-agent": "a", "anthropic-version": "2023-06-01"}

@@ -150,6 +150,8 @@ class Dialect:
         held: Finds in a body those ids at ``references`` that name what only the server has, and so are
             content: two of them are two calls.
         media: Paths of base64 that is stored as its digest. Data URLs are found without a path.
+        credentials: Paths of members that hold a credential for somebody else, such as a server of tools:
+            neither stored nor in the key, as the headers that hold one are not.
         opaque: Paths of what a server signed or encrypted and wants back to the byte: not redacted.
         answer_opaque: The same in a whole answer; of a stream the table says where.
         system: Where the system prompt lives, or ``None`` for calls that have none.
@@ -170,6 +172,7 @@ class Dialect:
     references: Paths = NO_PATHS
     held: Callable[[Json], Collection[Json]] = lambda body: ()
     media: Paths = NO_PATHS
+    credentials: Paths = NO_PATHS
     opaque: Paths = NO_PATHS
     answer_opaque: Paths = NO_PATHS
     system: SystemPrompt | None = None

@@ -312,6 +312,8 @@ ANTHROPIC_MESSAGES = Dialect(
             f"{_BLOCK}.caller.tool_id",
         ]
     ),
+    # Messages API, MCP connector: the token that Anthropic sends to a server of tools.
+    credentials=Paths(["mcp_servers[*].authorization_token"], late=True),
     media=_MEDIA,
     opaque=Paths((f"messages[*].content{path}" for path in _SEALED), late=True),
     answer_opaque=Paths((f"content{path}" for path in _SEALED), late=True),

@@ -116,6 +116,8 @@ STREAM = StreamTable(
 GEMINI_INTERACTIONS = Dialect(
     name="gemini-interactions",
     endpoints=_ENDPOINTS,
+    # Types of google-genai, MCPServer: what Google sends to a server of tools.
+    credentials=Paths(["tools[*].headers"], late=True),
     text=Paths(
         [
             "system_instruction",

@@ -408,6 +408,9 @@ OPENAI_RESPONSES = Dialect(
     ),
     references=_REFERENCES,
     held=_held,
+    # platform.openai.com/docs/guides/tools-connectors-mcp: what OpenAI sends to a server of tools. The
+    # headers are credentials as a rule, and nothing of them is said to a model.
+    credentials=Paths(["tools[*].authorization", "tools[*].headers"], late=True),
     # https://platform.openai.com/docs/guides/pdf-files, /audio and /tools-image-generation: base64 beside
     # data URLs.
     media=Paths(
