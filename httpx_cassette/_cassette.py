@@ -152,14 +152,20 @@ class Cassette:
         view = self._read()
         return [] if view is None else view.check()
 
-    def refresh(self) -> bool:
+    def refresh(self, *, reopen: bool = False) -> bool:
         """Read what was appended since; tell whether there was anything.
+
+        Args:
+            reopen: Look at the file that the path names by now, where another has taken its place, as after
+                a checkout. Otherwise what is open is read on.
 
         Raises:
             CassetteDamaged: The file as a whole cannot be trusted.
         """
         with self._scanning:
             before = None if self._view is None else self._view.extent
+            if reopen and not self.is_current:
+                self._view, self._is_scanned = None, False
             view = self._scan()
             return view is not None and view.extent != before
 

@@ -284,9 +284,9 @@ def _find(asked: _Asked, session: Session, *, exact: bool) -> Recording | None:
         raise _unusable(error, asked, session.settings) from error
 
 
-def _refresh(asked: _Asked, session: Session) -> bool:
+def _refresh(asked: _Asked, session: Session, *, reopen: bool = False) -> bool:
     try:
-        return session.settings.shelf.refresh()
+        return session.settings.shelf.refresh(reopen=reopen)
     except CassetteError as error:
         raise _unusable(error, asked, session.settings) from error
 
@@ -366,7 +366,7 @@ def _record(asked: _Asked, session: Session, owner: Owner) -> Generator[Step, An
             if not is_news and not has_refreshed:
                 # Another process, or another thread before this one joined, may have stored it by now.
                 has_refreshed = True
-                _refresh(asked, session)
+                _refresh(asked, session, reopen=True)
                 recording = _find(asked, session, exact=True)
                 if recording is not None:
                     flight.land()

@@ -55,9 +55,13 @@ class Shelf:
         """Return the highest generation of a key over all cassettes, 0 where there is none."""
         return max((spot.gen for spot in self._spots(key)), default=0)
 
-    def refresh(self) -> bool:
-        """Read what others appended since; tell whether there was anything."""
-        news = [cassette.refresh() for cassette in self.cassettes]
+    def refresh(self, *, reopen: bool = False) -> bool:
+        """Read what others appended since; tell whether there was anything.
+
+        Args:
+            reopen: As for :meth:`Cassette.refresh`.
+        """
+        news = [cassette.refresh(reopen=reopen) for cassette in self.cassettes]
         return any(news)
 
     def append(self, new: NewRecording, *, gen: int | None) -> Appended:

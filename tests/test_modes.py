@@ -618,3 +618,21 @@ def test_an_empty_list_names_no_cassette() -> None:
     """There would be nothing to look up."""
     with pytest.raises(OptionError, match="an empty list names no cassette"):
         CassetteTransport([])
+
+
+@in_every_colour
+async def test_what_a_checkout_brought_is_not_paid_for_again(colour: Colour, tmp_path: Path) -> None:
+    """Before a real call the file is looked at that the path names by now."""
+    path, other = tmp_path / "chat.jsonl", tmp_path / "other.jsonl"
+    upstream = router()
+    route = upstream.post(URL).mock(side_effect=lambda request: answer())
+    async with colour.client(path, upstream, mode="record") as here:
+        await here.ask(chat("One"))
+        async with colour.client(other, upstream, mode="record") as there:
+            await there.ask(chat("Two"))
+        os.replace(other, path)
+
+        response = await here.ask(chat("Two"))
+
+    assert "replayed" == response.extensions["httpx_cassette"].outcome
+    assert 2 == route.call_count

@@ -92,7 +92,7 @@ _NULL_BELOW = Paths(
         *_each("tools[*]", "display_number eager_input_streaming max_characters max_content_tokens"),
         *_each("tools[*]", "max_tokens max_uses type url_sources user_location"),
         *_each("tools[*].user_location", "city country region timezone"),
-        *_each("mcp_servers[*]", "authorization_token tool_configuration"),
+        "mcp_servers[*].tool_configuration",
         *_each("mcp_servers[*].tool_configuration", "allowed_tools enabled"),
         *_each("output_config", "effort format task_budget"),
         *_each("thinking", "block_binding display"),
