@@ -121,6 +121,7 @@ class StreamTable:
         alone: Lists whose elements a client appends one to another, in the order of their coming: their
             position says nothing, and the text in them is joined and cut only where it is in the one
             element of its list.
+        in_order: No text goes on behind an event of another lane: clients do not tell lanes apart.
         noise: What its servers send beside the answer, and its clients bear: ``empty`` deltas, ``comments``.
     """
 
@@ -141,6 +142,7 @@ class StreamTable:
     by_position: bool = False
     before_last: Literal["null", "absent"] = "null"
     alone: tuple[str, ...] = ()
+    in_order: bool = False
     opaque: tuple[str, ...] = ()
     ping: Event | None = None
     noise: Noise = Noise()
@@ -162,7 +164,7 @@ class Reading:
         running: The running values that are there.
         latest: The same, as the path and indexes of the holder, the name in it, and the value.
         holders: The objects that may hold running values, by path and indexes.
-        is_ended: Nothing is joined after this event: one of its running values ends the text.
+        endings: Those of them that end the text, as the path and indexes of the holder and the name in it.
         firsts: What may be sent with the first piece only.
         totals: The running copies, each with the slot that it sums up.
         padding: What is dropped.
@@ -173,10 +175,10 @@ class Reading:
 
     __slots__ = (
         "by_position",
+        "endings",
         "firsts",
         "holders",
         "is_ambiguous",
-        "is_ended",
         "lanes",
         "latest",
         "lists",
@@ -193,12 +195,17 @@ class Reading:
         self.running: list[Place] = []
         self.latest: list[tuple[str, tuple[int, ...], str, Json]] = []
         self.holders: dict[tuple[str, tuple[int, ...]], dict[str, Json]] = {}
-        self.is_ended = False
+        self.endings: list[tuple[str, tuple[int, ...], str]] = []
         self.firsts: dict[Slot, Place] = {}
         self.totals: dict[Slot, tuple[Place, Slot]] = {}
         self.padding: list[Place] = []
         self.lanes: set[tuple[str, Json]] = set()
         self.is_ambiguous = False
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing is joined after this event."""
+        return bool(self.endings)
 
     def name_slots(self, kind: str, members: tuple[Json, ...]) -> None:
         """Enter the type of the event and its ``slot`` members in the name of each slot of text."""
@@ -437,7 +444,8 @@ def _note(
         if item or item == 0:
             reading.running.append((holder, name))
             reading.latest.append((node.holder_path, indexes, name, item))
-            reading.is_ended |= rule == "ends"
+            if rule == "ends":
+                reading.endings.append((node.holder_path, indexes, name))
     elif rule == "lists":
         if type(item) is list:
             reading.lists["", node.path, indexes] = (holder, name)

@@ -298,17 +298,17 @@ class _Assembler:
         self._strip(rest, self._read(rest), is_new)
         self._open[frozenset(reading.texts)] = _Run(event, reading, rest, len(self._script) - 1)
 
+    def _is_overtaken(self, run: _Run, reading: Reading) -> bool:
+        """Tell whether what ends the text of an event was said behind the run that it would join."""
+        found = (self._running.get(ending) for ending in reading.endings)
+        return any(running is not None and running.number > run.number for running in found)
+
     def _note_running(self, reading: Reading, holders: list[dict[str, Json]], number: int) -> None:
         """Remember the running values of an event, and which stored event they are sent with.
 
         Of runs side by side the one that was heard last need not be the last in the script: the value that
-        came last is sent with the event that a client will read last. A run before it, which has a place for
-        that value, is over: what it would be given later could not be told from what was said before.
+        came last is sent with the event that a client will read last.
         """
-        places = {(path, indexes) for path, indexes, _, _ in reading.latest}
-        for run in [*self._open.values()]:
-            if run.number < number and not places.isdisjoint(run.reading.holders):
-                self._close(run)
         for holder, (path, indexes, name, latest) in zip(holders, reading.latest, strict=True):
             place = (path, indexes, name)
             before = self._running.get(place)
@@ -327,6 +327,8 @@ class _Assembler:
         pieces = {slot: read_text(place) for slot, place in reading.texts.items()}
         active = {slot for slot, text in pieces.items() if text}
         if not active <= run.active or event[1:] != run.fields or (reading.is_ended and not active):
+            return False
+        if self._is_overtaken(run, reading):
             return False
         totals = {slot: read_text(place) for slot, (place, _) in reading.totals.items()}
         lists = {slot: holder[name] for slot, (holder, name) in reading.lists.items()}
@@ -387,7 +389,8 @@ class _Assembler:
         for run in list(self._open.values()):
             is_elsewhere = lanes and run.lanes and lanes.isdisjoint(run.lanes)
             is_beside = bool(lanes and run.lanes) and kinds == run.kinds
-            if not slots.isdisjoint(run.pieces) or not (is_elsewhere or is_beside):
+            may_go_on = (is_elsewhere or is_beside) and not self._table.in_order
+            if not slots.isdisjoint(run.pieces) or not may_go_on:
                 self._close(run)
 
     def _close(self, run: _Run) -> None:

@@ -242,6 +242,8 @@ STREAM = StreamTable(
     # beside its content it says of all its text so far, and Google with the last of it.
     ends=(f"{_CANDIDATE}.*", *(f"{_PART}.{name}" for name in sorted(_SIGNATURES))),
     scope=(f"{_CANDIDATE}.index",),
+    # google-genai's chats take the first candidate of each event for the answer, whatever its index.
+    in_order=True,
     by_position=True,
     # Clients append part to part: nothing else says where a text goes on. A thought has a member more.
     alone=(f"{_CANDIDATE}.content.parts",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -70,6 +71,9 @@ APPENDED = StreamTable(
     alone=("turns[*].parts",),
     before_last="absent",
 )
+
+#: The same, where no event may be overtaken.
+IN_ORDER = replace(APPENDED, in_order=True)
 
 #: One document a line, in the manner of Ollama.
 LINES = StreamTable(
@@ -160,6 +164,23 @@ CASES = [
         APPENDED,
         [turn("ab"), turn("xy", index=1), turn("cd"), turn("z", index=1, finish="stop")],
         [turn("abcd"), turn("xyz", index=1, finish="stop")],
+    ),
+    Case(
+        "turns-in-order",
+        IN_ORDER,
+        [turn("ab"), turn("cd"), turn("xy", index=1), turn("z", index=1), turn("ef")],
+        [turn("abcd"), turn("xyz", index=1), turn("ef")],
+    ),
+    Case(
+        "the-end-of-one-turn-behind-another",
+        APPENDED,
+        [
+            {**turn("ab"), "usage": 1},
+            {**turn("xy", index=1), "usage": 2},
+            {**turn("cd", finish="stop"), "usage": 3},
+        ],
+        # A client takes the last usage, which is now that of the event sent last.
+        [{**turn("abcd", finish="stop"), "usage": 3}, {**turn("xy", index=1), "usage": 3}],
     ),
     Case(
         "parts-that-are-no-list",
