@@ -36,14 +36,14 @@ class Endpoint:
         has: Members that the body has, and of which type; ``object`` is any.
         has_one: Members of which the body has one or more; none is no condition.
         has_body: Whether there is a body at all; without one, nothing is said about it.
-        wants_stream: Whether a stream is asked for here, whatever the body says.
+        wants_stream: Whether a stream is asked for here, whatever the body says; ``None`` where that says.
     """
 
     path: str
     has: Mapping[str, Types] = field(default_factory=dict)
     has_one: Mapping[str, Types] = field(default_factory=dict)
     has_body: bool = True
-    wants_stream: bool = False
+    wants_stream: bool | None = None
 
     def is_at(self, path: str) -> bool:
         """Tell whether the path of a URL leads here."""
@@ -185,9 +185,8 @@ class Dialect:
         """Tell whether a call of this format asks for a stream."""
         if not isinstance(body, dict):
             return False
-        return body.get("stream") is True or any(
-            endpoint.wants_stream and endpoint.is_at(path) for endpoint in self.endpoints
-        )
+        said = [endpoint.wants_stream for endpoint in self.endpoints if endpoint.is_at(path)]
+        return body.get("stream") is True if None in said or not said else True in said
 
     def stream_in(self, framing: str) -> StreamTable | None:
         """Return how its streams of a framing are assembled and cut, if it has any."""

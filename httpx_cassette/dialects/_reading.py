@@ -415,10 +415,12 @@ def _read_list(node: _Node, items: list[Json], indexes: tuple[int, ...], reading
 
 
 def _read_succession(node: _Node, items: list[Json], indexes: tuple[int, ...], reading: Reading) -> None:
-    reading.is_ambiguous |= len(items) > 1
+    count = len(reading.texts)
     for item in items:
         if type(item) is dict:
             _read_object(node, item, (*indexes, 0), reading)
+    # What is no text must not be said again with each piece of a text in another list.
+    reading.is_ambiguous |= len(items) > 1 or len(reading.texts) - count != len(items)
 
 
 def _note(

@@ -260,7 +260,7 @@ GEMINI = Dialect(
     # Of the Gemini API, and on Vertex of a publisher's model, an endpoint, or in express mode. Counts,
     # embeddings and predictions are no calls of this format.
     endpoints=(
-        Endpoint(":generateContent", has={"contents": (list, dict)}),
+        Endpoint(":generateContent", has={"contents": (list, dict)}, wants_stream=False),
         Endpoint(":streamGenerateContent", has={"contents": (list, dict)}, wants_stream=True),
     ),
     text=Paths(

@@ -93,6 +93,13 @@ def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
                 parts.append(part)
                 return
     ids: dict[str, str] = {}
+    for event in events:
+        step = event.get("step") or {}
+        if step.get("id"):
+            ids[f"step {event.get('index')}"] = step["id"]
+        elif f"step {event.get('index')}" in ids and "delta" in event:
+            event["delta"]["id"] = ids[f"step {event.get('index')}"]
+            return
     for slot, call in _tool_calls(events):
         if call.get("id"):
             ids[slot] = call["id"]
@@ -107,6 +114,7 @@ def drop_the_usage(events: list[dict[str, Any]]) -> None:
         event.pop("usage", None)
         (event.get("response") or {}).pop("usage", None)
         event.pop("usageMetadata", None)
+        (event.get("interaction") or {}).pop("usage", None)
 
 
 SABOTAGES: dict[str, Sabotage] = {

@@ -122,9 +122,7 @@ def read_stream(body: bytes, rules: Rules) -> Said:
     """Return what the bytes of a stream say, as far as the end marker."""
     reader = _Reader(rules)
     if rules.has_arrays and body.lstrip()[:1] == b"[":
-        for document in json.loads(body):
-            reader.read_event({"data": [json.dumps(document)]})
-        reader.said.is_terminated = True
+        _read_array(body.decode().strip(), reader)
         return reader.said
     text = re.sub(r"\r\n|\r", "\n", body.decode().removeprefix("\ufeff"))
     for block in re.split(r"\n{2,}", text):
@@ -138,6 +136,22 @@ def read_stream(body: bytes, rules: Rules) -> Said:
         if reader.said.is_terminated:
             break
     return reader.said
+
+
+def _read_array(text: str, reader: _Reader) -> None:
+    """Read the elements of an array as far as there are any."""
+    decode = json.JSONDecoder().raw_decode
+    position = 1
+    while not text.startswith("]", position):
+        gap = re.compile(r"[\s,]*").match(text, position)
+        position = gap.end() if gap else position
+        try:
+            document, position = decode(text, position)
+        except ValueError:
+            return  # It was cut short.
+        reader.read_event({"data": [json.dumps(document)]})
+        position += len(text) - position - len(text[position:].lstrip())
+    reader.said.is_terminated = True
 
 
 class _Reader:
