@@ -13,14 +13,14 @@ import pytest
 import httpx_cassette
 from httpx_cassette._call import Call, Json
 from httpx_cassette._canonical import MAX_DEPTH, canonical_bytes, is_same_json, parse_json
-from httpx_cassette._fingerprint import Draft, KeyPolicy, hash_document, key_document
+from httpx_cassette._fingerprint import KEY_VERSION, Draft, KeyPolicy, hash_document, key_document
 from httpx_cassette._prompt_files import PromptFiles
 from httpx_cassette._recording import dump_json
 from httpx_cassette._redact import Redaction
 from httpx_cassette._request import read_call, stored_request
 from httpx_cassette.dialects import recognise
 
-from .vectors import VECTORS, Vector, derive, read_vector, request_body, settled
+from .vectors import VECTORS, Vector, derive, read_frozen, read_vector, request_body, seal_of, settled
 from .vectors.regenerate import main as regenerate
 
 #: The rules of the key, each with vectors of its own.
@@ -107,6 +107,18 @@ def test_every_rule_has_vectors() -> None:
     assert len(VECTORS) == len({read_vector(path).title for path in VECTORS.values()})
 
 
+def test_a_frozen_vector_has_not_changed() -> None:
+    """Another fingerprint for a call is another version of the key: raise ``KEY_VERSION``, and say so."""
+    seals = read_frozen()[str(KEY_VERSION)]
+
+    assert {name: seal_of(read_vector(VECTORS[name])) for name in seals} == seals
+
+
+def test_every_vector_is_frozen() -> None:
+    """A new one is frozen with ``python -m tests.vectors.regenerate --freeze``."""
+    assert set(VECTORS) == set(read_frozen()[str(KEY_VERSION)])
+
+
 def options(vector: Vector) -> tuple[KeyPolicy, Redaction]:
     """Return policy and redaction of a vector."""
     return KeyPolicy(**vector.options.get("key_policy", {})), Redaction.of(vector.options.get("redact"))
@@ -170,8 +182,24 @@ def test_a_fingerprint_that_would_change_is_refused(
     assert 1 == regenerate([], tmp_path)
     assert before == path.read_bytes()
     assert (
-        f"{path}: the fingerprint would change\n1 vectors were left as they are; --accept writes them\n"
+        f"{path}: the fingerprint would change\n"
+        "1 vectors were left as they are; --accept writes what is not frozen\n"
     ) == capsys.readouterr().err
 
     assert 0 == regenerate(["--accept"], tmp_path)
     assert "0" * 64 != read_vector(path).expected["fingerprint"]
+
+
+def test_what_is_frozen_is_not_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither with another call nor with another fingerprint, and not by ``--accept`` or ``--freeze``."""
+    path = tmp_path / "topic" / "kept.json"
+    write(path)
+    assert 0 == regenerate(["--freeze"], tmp_path)
+    before = read_vector(path)
+    assert {"1": {"topic/kept": seal_of(before)}} == read_frozen(tmp_path)
+
+    write(path, call={**CALL, "url": "https://api.example.com/v2/models"})
+    for options in ([], ["--accept"], ["--freeze", "--accept"]):
+        assert 1 == regenerate(options, tmp_path)
+        assert "frozen as key version 1; a change needs a new KEY_VERSION" in capsys.readouterr().err
+    assert {"1": {"topic/kept": seal_of(before)}} == read_frozen(tmp_path)

@@ -3,11 +3,15 @@
 Each ``<topic>/<name>.json`` holds ``title``, ``call`` (``method``, ``url``, ``headers``, and ``body`` or
 ``body_b64``), ``options`` (``key_policy``, ``redact``, and ``prompt_files`` with their contents), and what
 follows from them: ``key_document``, ``canonical`` and ``fingerprint``.
+
+``frozen.json`` holds, for each version of the key, a seal of every vector: of what goes in and of the
+fingerprint that comes out. A vector that is listed for the version in force does not change any more.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +20,26 @@ import httpx
 
 import httpx_cassette
 
-__all__ = ["VECTORS", "Vector", "derive", "read_vector", "request_body", "settled"]
+__all__ = [
+    "FROZEN",
+    "VECTORS",
+    "Vector",
+    "derive",
+    "read_frozen",
+    "read_vector",
+    "request_body",
+    "seal_of",
+    "settled",
+]
 
 ROOT = Path(__file__).parent
 
 #: Every vector, by topic and name.
 VECTORS = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(ROOT.glob("*/*.json"))}
+
+
+#: Key version -> name of a vector -> its seal.
+FROZEN = "frozen.json"
 
 
 class Vector(NamedTuple):
@@ -44,6 +62,19 @@ def read_vector(path: Path) -> Vector:
     """Read the vector of a file."""
     members = json.loads(path.read_text("utf-8"))
     return Vector(members.pop("title"), members.pop("call"), members.pop("options", {}), members)
+
+
+def read_frozen(root: Path = ROOT) -> dict[str, dict[str, str]]:
+    """Return the seals of the vectors in a folder, by version and name."""
+    path = root / FROZEN
+    seals: dict[str, dict[str, str]] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return seals
+
+
+def seal_of(vector: Vector) -> str:
+    """Return what changes when a vector's call, options or fingerprint does: 16 hex digits of SHA-256."""
+    sealed = [vector.call, vector.options, vector.expected["fingerprint"]]
+    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def request_body(vector: Vector) -> bytes:
