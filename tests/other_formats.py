@@ -1,0 +1,162 @@
+"""What a stand-in says in the formats that it does not know by itself: Responses, Messages, Gemini.
+
+For ``StandInServer(answer=...)``. The n-th answer is worded differently from the one before it, so that only
+a replay can say the same twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from httpx_cassette.stand_in import Asked, Reply
+
+__all__ = ["answer"]
+
+_EVENTS = {"content-type": "text/event-stream"}
+
+
+def answer(asked: Asked, nth: int) -> Reply | None:
+    """Return the answer to a call of one of these formats, ``None`` for any other."""
+    path, _, query = asked.path.partition("?")
+    words = f"Venus, I would say, for the {nth}th time; ask a book."
+    if path.endswith("/responses"):
+        body = json.loads(asked.body)
+        whole = _response(body, nth, words)
+        return _reply(whole, _response_events(whole, words) if body.get("stream") else None)
+    if path.endswith("/messages"):
+        body = json.loads(asked.body)
+        whole = _message(body, nth, words)
+        return _reply(whole, _message_events(whole, words) if body.get("stream") else None)
+    if path.endswith(":generateContent"):
+        return _reply(_candidate(words, "STOP"), None)
+    if path.endswith(":streamGenerateContent") and "alt=sse" in query:
+        pieces = _pieces(words)
+        said = [_candidate(piece, None) for piece in pieces[:-1]] + [_candidate(pieces[-1], "STOP")]
+        return _reply({}, (_event(each) for each in said))
+    return None
+
+
+def _reply(whole: Mapping[str, Any], events: Iterator[bytes] | None) -> Reply:
+    if events is None:
+        return Reply(200, json.dumps(whole).encode())
+    return Reply(200, events, _EVENTS)
+
+
+def _pieces(words: str) -> list[str]:
+    return [f"{word} " for word in words.split(" ")[:-1]] + [words.split(" ")[-1]]
+
+
+def _event(document: Mapping[str, Any], name: str = "") -> bytes:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(document)}\n\n".encode()
+
+
+# -- OpenAI's Responses --------------------------------------------------------------------------------
+
+
+def _response(body: dict[str, Any], nth: int, words: str) -> dict[str, Any]:
+    text = {"type": "output_text", "text": words, "annotations": [], "logprobs": []}
+    item = {
+        "id": f"msg_{nth}",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [text],
+    }
+    return {
+        "id": f"resp_{nth}",
+        "object": "response",
+        "created_at": 1750000000,
+        "status": "completed",
+        "model": body["model"],
+        "output": [item],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 9,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 9,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 18,
+        },
+    }
+
+
+def _response_events(whole: dict[str, Any], words: str) -> Iterator[bytes]:
+    (item,) = whole["output"]
+    (text,) = item["content"]
+    begun = {**whole, "status": "in_progress", "output": [], "usage": None}
+    place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    said: list[tuple[str, dict[str, Any]]] = [
+        ("response.created", {"response": begun}),
+        (
+            "response.output_item.added",
+            {"output_index": 0, "item": {**item, "status": "in_progress", "content": []}},
+        ),
+        ("response.content_part.added", {**place, "part": {**text, "text": ""}}),
+        *(
+            ("response.output_text.delta", {**place, "delta": piece, "logprobs": []})
+            for piece in _pieces(words)
+        ),
+        ("response.output_text.done", {**place, "text": words, "logprobs": []}),
+        ("response.content_part.done", {**place, "part": text}),
+        ("response.output_item.done", {"output_index": 0, "item": item}),
+        ("response.completed", {"response": whole}),
+    ]
+    for number, (kind, members) in enumerate(said):
+        yield _event({"type": kind, "sequence_number": number, **members}, kind)
+
+
+# -- Anthropic's Messages ------------------------------------------------------------------------------
+
+
+def _message(body: dict[str, Any], nth: int, words: str) -> dict[str, Any]:
+    return {
+        "id": f"msg_{nth}",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": [{"type": "text", "text": words}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 9, "output_tokens": 9},
+    }
+
+
+def _message_events(whole: dict[str, Any], words: str) -> Iterator[bytes]:
+    begun = {**whole, "content": [], "stop_reason": None, "usage": {"input_tokens": 9, "output_tokens": 1}}
+    said: list[dict[str, Any]] = [
+        {"type": "message_start", "message": begun},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "ping"},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+            for piece in _pieces(words)
+        ),
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 9},
+        },
+        {"type": "message_stop"},
+    ]
+    for each in said:
+        yield _event(each, each["type"])
+
+
+# -- Gemini --------------------------------------------------------------------------------------------
+
+
+def _candidate(words: str, finish: str | None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": [{"text": words}]}, "index": 0}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    return {
+        "candidates": [candidate],
+        "modelVersion": "gemini-2.5-flash",
+        "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 9, "totalTokenCount": 18},
+    }
