@@ -197,3 +197,27 @@ def test_a_control_character_does_not_reach_the_terminal(folder: Path) -> None:
     assert "\x1b" not in str(explained)
     assert "\u202e" not in str(explained)
     assert "\x07" not in str(explained)
+
+
+def test_an_answer_in_pieces_is_joined_before_anything_else(folder: Path) -> None:
+    """What comes back in the pieces of a stream is shown as what it is in the key."""
+    explained = explain(
+        httpx.Request(
+            "POST",
+            "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent",
+            json={
+                "contents": [
+                    {"role": "user", "parts": [{"text": "Hi"}]},
+                    {"role": "model", "parts": [{"text": "Hel"}]},
+                    {"role": "model", "parts": [{"text": "lo "}]},
+                    {"role": "user", "parts": [{"text": "And?"}]},
+                ]
+            },
+        )
+    )
+    effects = {effect.rule: effect.changes for effect in explained.rules}
+
+    assert ["url", "headers", "join", "redact"] == [*effects][:4]
+    assert 'contents[1].parts[0].text "Hel" -> "Hello "' in effects["join"]
+    assert ('contents[1].parts[0].text "Hello " -> "Hello"',) == effects["strip"]
+    assert () == effects["redact"]

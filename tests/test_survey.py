@@ -13,7 +13,7 @@ from httpx_cassette._call import Json
 from httpx_cassette._canonical import canonical_bytes
 from httpx_cassette._fingerprint import Draft, key_document
 from httpx_cassette._survey import BELOW, EMPTY, EVERYTHING, REFERENCE, SINGLE, TEXT, survey_for
-from httpx_cassette.dialects import ANTHROPIC_MESSAGES, GENERIC, OPENAI_CHAT, Dialect
+from httpx_cassette.dialects import ANTHROPIC_MESSAGES, GEMINI, GENERIC, OPENAI_CHAT, Dialect
 
 from .keying import slow_document
 
@@ -128,6 +128,36 @@ _BODIES = st.fixed_dictionaries(
         "content": _TEXTS | _PARTS,
     },
 )
+_GEMINI_PARTS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "text": _TEXTS | _ODD,
+            "thought": _ODD,
+            "functionCall": st.fixed_dictionaries({}, optional={"id": _TEXTS | _ODD, "args": _ODD}),
+            "function_response": st.fixed_dictionaries({}, optional={"id": _TEXTS | _ODD}),
+        },
+    )
+    | _ODD,
+    max_size=2,
+)
+_CONTENTS = st.fixed_dictionaries(
+    {}, optional={"role": st.sampled_from(["user", "model"]), "parts": _GEMINI_PARTS | _ODD}
+)
+_CONFIGS = st.fixed_dictionaries(
+    {},
+    optional={"candidateCount": _ODD, "response_mime_type": _TEXTS | st.just("text/plain"), "topP": _ODD},
+)
+_GEMINI_BODIES = st.fixed_dictionaries(
+    {"contents": st.lists(_CONTENTS | _ODD, max_size=3) | _CONTENTS | _ODD},
+    optional={
+        "systemInstruction": _CONTENTS | _ODD,
+        "generationConfig": _CONFIGS | _ODD,
+        "generation_config": _CONFIGS | _ODD,
+        "toolConfig": st.just({"functionCallingConfig": {"mode": "AUTO"}}) | _ODD,
+        "tools": _ODD,
+    },
+)
 _POLICIES = st.sampled_from(
     [
         KeyPolicy(),
@@ -180,7 +210,11 @@ _MESSAGES_BODIES = st.fixed_dictionaries(
 )
 
 
-@given(_BODIES | _MESSAGES_BODIES, _POLICIES, st.sampled_from([OPENAI_CHAT, ANTHROPIC_MESSAGES, GENERIC]))
+@given(
+    _BODIES | _MESSAGES_BODIES | _GEMINI_BODIES,
+    _POLICIES,
+    st.sampled_from([OPENAI_CHAT, ANTHROPIC_MESSAGES, GEMINI, GENERIC]),
+)
 def test_the_quick_way_gives_what_every_rule_in_full_gives(
     body: dict[str, Json], policy: KeyPolicy, dialect: Dialect
 ) -> None:
