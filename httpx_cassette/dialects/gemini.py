@@ -248,7 +248,7 @@ STREAM = StreamTable(
     # Clients append part to part: nothing else says where a text goes on. A thought has a member more.
     alone=(f"{_CANDIDATE}.content.parts",),
     before_last="absent",
-    # google-genai takes a comment for JSON, and fails.
+    # Empty texts come with calls and at the end. google-genai takes a comment for JSON, and fails.
     noise=Noise(empty_deltas=True, crlf=True),
 )
 
