@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from httpx_cassette._call import Json
 from httpx_cassette.dialects import _framing
@@ -21,6 +24,8 @@ from httpx_cassette.dialects._framing import (
     render_ndjson,
     render_sse,
 )
+
+from ..keying import JSON
 
 
 class Case(NamedTuple):
@@ -250,6 +255,21 @@ def test_an_element_is_there_as_soon_as_it_ends() -> None:
     assert parser.is_open
     assert [Event('{"b":2}')] == parser.feed(b"]")
     assert parser.is_open is False
+
+
+@given(st.lists(JSON, max_size=5), st.integers(1, 9), st.sampled_from([None, 2]), st.booleans())
+def test_any_array_is_read_as_the_standard_library_reads_it(
+    values: list[Json], size: int, indent: int | None, is_ascii: bool
+) -> None:
+    """Element by element, however it is written and wherever it is cut."""
+    text = json.dumps(values, indent=indent, ensure_ascii=is_ascii)
+    body = text.encode(errors="replace")
+    parser = JsonArrayParser()
+
+    read = [json.loads(event.data) for event in parse(parser, body, size)]
+
+    assert json.loads(body) == read
+    assert (True, False) == (parser.is_text, parser.is_open)
 
 
 EVENTS = [Event('{"a":"]"}'), Event("{}"), Event("3")]
