@@ -122,7 +122,6 @@ class StreamTable:
             position says nothing, and the text in them is joined and cut only where it is in the one
             element of its list.
         in_order: No text goes on behind an event of another lane: clients do not tell lanes apart.
-        noise: What its servers send beside the answer, and its clients bear: ``empty`` deltas, ``comments``.
     """
 
     progress: Callable[[], StreamProgress]
