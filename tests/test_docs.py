@@ -1,4 +1,4 @@
-"""Every program in ``docs`` is run twice: it records, the server goes, and it says the same again.
+"""The pages in ``docs``: every program is run twice; it records, the server goes, and it says the same again.
 
 Programs whose SDK is not installed, or too old, are skipped; ``nox -s docs`` has them all.
 """
@@ -17,6 +17,7 @@ import pytest
 
 from httpx_cassette.stand_in import StandInServer
 
+from .key_tables import FILE, render
 from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -79,6 +80,11 @@ def test_every_sdk_has_a_program_in_an_event_loop() -> None:
         texts = [program.text for program in PROGRAMS if program.needs.startswith(name)]
 
         assert {True, False} == {"asyncio.run" in text for text in texts}, name
+
+
+def test_the_tables_of_the_key_are_those_of_the_code() -> None:
+    """``python -m tests.key_tables`` writes them; a change of one may be a new version of the key."""
+    assert render() == FILE.read_text(encoding="utf-8")
 
 
 def run(folder: Path, url: str, **variables: str) -> str:

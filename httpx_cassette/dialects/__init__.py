@@ -19,6 +19,7 @@ from .openai_responses import OPENAI_RESPONSES
 
 __all__ = [
     "ANTHROPIC_MESSAGES",
+    "DIALECTS",
     "GEMINI",
     "GEMINI_INTERACTIONS",
     "GENERIC",
@@ -33,8 +34,8 @@ __all__ = [
     "recognise",
 ]
 
-#: The most frequent first.
-_DIALECTS = (
+#: Every wire format, the most frequent first.
+DIALECTS = (
     OPENAI_CHAT,
     ANTHROPIC_MESSAGES,
     OPENAI_RESPONSES,
@@ -43,14 +44,14 @@ _DIALECTS = (
     GENERIC,
 )
 
-_BY_NAME = {dialect.name: dialect for dialect in _DIALECTS}
+_BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 
 
 @lru_cache(maxsize=512)
 def _spoken_at(path: str) -> tuple[tuple[Endpoint, Dialect], ...]:
     """Return what may be spoken at a path. Kept: each hit pays for this, and programs call few paths."""
     return tuple(
-        (endpoint, dialect) for dialect in _DIALECTS for endpoint in dialect.endpoints if endpoint.is_at(path)
+        (endpoint, dialect) for dialect in DIALECTS for endpoint in dialect.endpoints if endpoint.is_at(path)
     )
 
 
