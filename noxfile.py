@@ -163,9 +163,9 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Execute the code blocks of the README, those with an SDK too."""
+    """Execute the code blocks of the README and of ``docs``, those with an SDK too."""
     install(session, "docs")
-    session.run("python", "-m", "pytest", "tests/test_readme.py", *session.posargs)
+    session.run("python", "-m", "pytest", "tests/test_readme.py", "tests/test_docs.py", *session.posargs)
 
 
 @nox.session

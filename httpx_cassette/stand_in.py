@@ -4,7 +4,7 @@ It shows the problem that this package solves, and lets an SDK be tested without
 and streamed chat, several choices, tool calls, usage, embeddings, a model list, errors.
 The same question asked twice gets two wordings; the n-th answer of a fresh server is always the same.
 Here is only how it listens and sends; what it says is decided in ``_stand_in_answers``.
-It knows nothing about recording, and nothing in the package but the demo may import it.
+It knows nothing about recording, and nothing in the package but the commands may import it.
 """
 
 from __future__ import annotations
@@ -66,25 +66,26 @@ Answer: TypeAlias = Callable[[Asked, int], "str | Reply | None"]
 
 
 class StandInServer:
-    """A server on a free port of 127.0.0.1, running from construction until ``close``.
+    """A server on a port of 127.0.0.1, running from construction until ``close``.
 
     Args:
         answer: Gives words or a whole HTTP answer in place of the usual one.
             It runs in the thread of the connection; what it raises is printed, and ends the connection.
         delay: Seconds for each token; a plain answer takes the time of all its tokens.
+        port: The port of 127.0.0.1 to listen on; 0 takes a free one.
 
     Attributes:
         calls: How many requests came, those with an error for an answer included.
     """
 
-    def __init__(self, *, answer: Answer | None = None, delay: float = 0.0) -> None:
+    def __init__(self, *, answer: Answer | None = None, delay: float = 0.0, port: int = 0) -> None:
         self.calls = 0
         self._answer = answer
         self._delay = delay
         self._requests: deque[Asked] = deque(maxlen=REQUESTS_KEPT)
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._server = _Server(self)
+        self._server = _Server(self, port)
         # Closing takes as long as one poll.
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -155,11 +156,11 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, stand_in: StandInServer) -> None:
+    def __init__(self, stand_in: StandInServer, port: int) -> None:
         self.stand_in = stand_in
         self._connections: set[object] = set()
         self._changed = threading.Condition()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def server_bind(self) -> None:
         # Not HTTPServer's own, which asks the name service for the name of 127.0.0.1.

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 import httpx_cassette
 from httpx_cassette.cli import main
+from httpx_cassette.stand_in import StandInServer
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -49,6 +53,54 @@ def test_the_demo_keeps_its_files_on_request(tmp_path: Path) -> None:
     assert {"app.py", "chat.jsonl"} == {path.name for path in tmp_path.iterdir()}
     assert 1 == second.returncode
     assert f"Error: {tmp_path / 'chat.jsonl'} exists already; name an empty folder.\n" == second.stderr
+
+
+def test_a_command_finds_the_stand_in_and_its_status_is_kept(loopback: None) -> None:
+    """The address is the same each time, unless another port is asked for."""
+    program = (
+        "import os, sys; print(os.environ['OPENAI_BASE_URL'], os.environ['OPENAI_API_KEY']); sys.exit(7)"
+    )
+    port = free_port()
+    done = run("stand-in", "--port", str(port), "--", sys.executable, "-c", program)
+
+    assert (7, f"http://127.0.0.1:{port}/v1 stand-in\n") == (done.returncode, done.stdout)
+    assert "(default: 8377)" in run("stand-in", "--help").stdout
+
+
+def test_what_the_stand_in_cannot_do_is_one_sentence(loopback: None) -> None:
+    """A command that does not exist, a port that is taken."""
+    with StandInServer() as taken:
+        port = taken.url.rpartition(":")[2].removesuffix("/v1")
+        second = run("stand-in", "--port", port)
+    absent = run("stand-in", "--port", "0", "no-such-program")
+
+    assert (1, 1) == (second.returncode, absent.returncode)
+    assert second.stderr.startswith(f"port {port} cannot be listened on: ")
+    assert absent.stderr.startswith("no-such-program cannot be run: ")
+
+
+def test_the_stand_in_serves_until_it_is_interrupted(loopback: None) -> None:
+    """What to set is printed, and the end is no error."""
+    command = [sys.executable, "-m", "httpx_cassette", "stand-in", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        url = serving.stdout.readline().strip().removeprefix("export OPENAI_BASE_URL=")
+        models = httpx.get(f"{url}/models", headers={"authorization": "Bearer any"}, trust_env=False)
+        serving.send_signal(signal.SIGINT)
+        _, said = serving.communicate(timeout=20)
+
+    assert 200 == models.status_code
+    assert (0, "no model, but it answers in OpenAI's chat format; Ctrl-C ends it\n") == (
+        serving.returncode,
+        said,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,10 +30,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Ask a stand-in model twice, record, stop it, replay 40 runs, edit the prompt and miss.",
     )
     demo.add_argument("--keep", metavar="FOLDER", help="leave the program and its cassette in this folder")
+    stand_in = commands.add_parser(
+        "stand-in",
+        help="serve answers that look like OpenAI's, to record against where there is no key",
+        description="Run a command with OPENAI_BASE_URL set to a stand-in for a model; or serve till Ctrl-C.",
+    )
+    stand_in.add_argument("--port", type=int, default=8377, help="where to listen (default: %(default)s)")
+    stand_in.add_argument("run", nargs=argparse.REMAINDER, metavar="[--] COMMAND", help="what to run")
     options = parser.parse_args(arguments)
-    from .demo import run_demo
-
     try:
+        if options.command == "stand-in":
+            from .stand_in import run_stand_in
+
+            return run_stand_in(options.run[options.run[:1] == ["--"] :], options.port)
+        from .demo import run_demo
+
         return run_demo(options.keep)
     except BrokenPipeError:
         # Whoever read the output has seen enough (``| head``); what is still buffered has nowhere to go.

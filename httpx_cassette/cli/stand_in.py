@@ -1,0 +1,47 @@
+"""``httpx-cassette stand-in``: a server to record against where there is no key.
+
+It listens on the same port each time, because the address is part of every key.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from ..stand_in import StandInServer
+
+__all__ = ["run_stand_in"]
+
+
+def run_stand_in(command: Sequence[str], port: int) -> int:
+    """Serve while a command runs, or until Ctrl-C; return the exit status.
+
+    Args:
+        command: A program and its arguments, which finds the server in ``OPENAI_BASE_URL``; none waits for
+            Ctrl-C.
+        port: The port of 127.0.0.1 to listen on; 0 takes a free one.
+    """
+    try:
+        server = StandInServer(port=port)
+    except OSError as error:
+        print(f"port {port} cannot be listened on: {error.strerror}; give another: --port", file=sys.stderr)
+        return 1
+    with server:
+        settings = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "stand-in"}
+        if command:
+            try:
+                return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
+            except OSError as error:
+                print(f"{command[0]} cannot be run: {error.strerror}", file=sys.stderr)
+                return 1
+        for name, value in settings.items():
+            print(f"export {name}={value}", flush=True)
+        print("no model, but it answers in OpenAI's chat format; Ctrl-C ends it", file=sys.stderr)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            pass
+    return 0
