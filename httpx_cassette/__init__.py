@@ -80,13 +80,15 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> typing.Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with _LOADING:
-        home = importlib.import_module(f".{_HOMES.get(name, '_errors')}", __name__)
-    value = globals()[name] = getattr(home, name)
-    return value
+if not typing.TYPE_CHECKING:  # A checker is to find names that do not exist.
+
+    def __getattr__(name: str) -> typing.Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        with _LOADING:
+            home = importlib.import_module(f".{_HOMES.get(name, '_errors')}", __name__)
+        value = globals()[name] = getattr(home, name)
+        return value
 
 
 def __dir__() -> list[str]:

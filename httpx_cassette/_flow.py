@@ -160,16 +160,14 @@ def exchange(call: Call, session: Session, owner: Owner) -> Generator[Step, Any,
     if settings.passthrough is not None and settings.passthrough(call):
         session.count("passed")
         return (yield from _pass(call, settings))
+    if settings.mode is Mode.REPLAY:
+        return _without_steps(call, session)
     if settings.ignore is not None and settings.ignore(call):
-        session.count("ignored")
-        return _ignored()
+        return _ignored(session)
     if settings.mode is Mode.LIVE:
         session.take_budget(call, read_target(call.url, settings.redaction).stored)
         return (yield from _pass(call, settings))
-    asked = _ask(call, session)
-    if settings.mode is Mode.REPLAY:
-        return _replay_or_miss(asked, session)
-    return (yield from _record(asked, session, owner))
+    return (yield from _record(_ask(call, session), session, owner))
 
 
 def recall(call: Call, session: Session) -> Replayed | None:
@@ -188,9 +186,14 @@ def recall(call: Call, session: Session) -> Replayed | None:
     settings = session.settings
     if settings.mode is not Mode.REPLAY or settings.passthrough is not None:
         return None
+    return _without_steps(call, session)
+
+
+def _without_steps(call: Call, session: Session) -> Replayed:
+    """Answer a call in replay: there is no step that could lead to a real one."""
+    settings = session.settings
     if settings.ignore is not None and settings.ignore(call):
-        session.count("ignored")
-        return _ignored()
+        return _ignored(session)
     return _replay_or_miss(_ask(call, session), session)
 
 
@@ -203,7 +206,8 @@ def _pass(call: Call, settings: Settings) -> Generator[Step, Any, Forwarded]:
     return Forwarded(None, Served("live"))
 
 
-def _ignored() -> Replayed:
+def _ignored(session: Session) -> Replayed:
+    session.count("ignored")
     headers = [(b"content-type", b"application/json"), (b"content-length", b"2")]
     return Replayed(404, headers, b"{}", None, Served("ignored"))
 

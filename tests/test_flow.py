@@ -17,6 +17,7 @@ from httpx_cassette import (
     CassetteStop,
     CassetteUnusable,
     KeyPolicy,
+    Stats,
     SystemPromptMissing,
     _flight,
     _flow,
@@ -27,7 +28,7 @@ from httpx_cassette._answer import Forwarded, Replayed
 from httpx_cassette._call import Call
 from httpx_cassette._errors import CassetteDamaged, CassetteError
 from httpx_cassette._flight import Owner
-from httpx_cassette._flow import Forward, Session, Step, Wait, exchange
+from httpx_cassette._flow import Forward, Session, Step, Wait, exchange, recall
 from httpx_cassette._recording import Recording, seal
 from httpx_cassette._settings import read_settings
 from httpx_cassette._sink import LiveHead
@@ -88,6 +89,22 @@ def test_replay_has_no_step_that_leads_to_a_real_call(tmp_path: Path) -> None:
     assert (200, orjson.loads(ANSWER)) == (answer.status, orjson.loads(answer.content))
     with pytest.raises(CassetteMiss):
         tell(exchange(asked(chat("More")), session(path), ME))
+
+
+def test_a_replay_is_recalled_and_anything_else_is_not(tmp_path: Path) -> None:
+    """The short way gives what the story gives, and does nothing where the story could have steps."""
+    path = tmp_path / "chat.jsonl"
+    record(session(path, mode="record"))
+    _, told = tell(exchange(asked(), session(path), ME))
+    recalled = recall(asked(), session(path))
+
+    assert recalled == told
+    with pytest.raises(CassetteMiss):
+        recall(asked(chat("More")), session(path))
+    for options in ({"mode": "record"}, {"mode": "live"}, {"passthrough": ["api.example.com"]}):
+        where = session(path, **options)
+        assert recall(asked(), where) is None
+        assert Stats() == where.stats
 
 
 def test_record_forwards_once_and_hands_out_a_sink(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ._exchanges import Exchange
 from ._judge import Judge, Verdict
 from ._library import CassetteTransport, http
-from ._said import Said, first_difference, read_stream
+from ._said import Difference, Said, first_difference, read_stream
 
 __all__ = ["SETTINGS", "Fault", "Outcome", "Setting", "try_exchange"]
 
@@ -226,13 +226,17 @@ class _Trial:
         for number, (expected, actual) in enumerate(pairs):
             if expected is None or actual is None:
                 self.outcome.blame("next request", f"number {number} is made of one answer only", setting)
-            elif transport.fingerprint(expected) != transport.fingerprint(actual):
-                self._compare("next request", _parse(expected.content), _parse(actual.content), setting)
+                continue
+            keys = [transport.fingerprint(request) for request in (expected, actual)]
+            if keys[0] != keys[1]:
+                found = first_difference(_parse(expected.content), _parse(actual.content))
+                detail = "keys of the same body" if found is None else _show_difference(found)
+                self.outcome.blame("next request", detail, setting)
 
     def _compare(self, what: str, expected: Any, actual: Any, setting: Setting | None = None) -> None:
         found = first_difference(expected, actual)
         if found is not None:
-            self.outcome.blame(what, f"{found.path}: {_show(found.expected, found.actual)}", setting)
+            self.outcome.blame(what, _show_difference(found), setting)
 
 
 def _upstream(exchange: Exchange) -> http.MockTransport:
@@ -248,6 +252,10 @@ def _parse(body: bytes) -> Any:
         return json.loads(body)
     except ValueError:
         return body
+
+
+def _show_difference(found: Difference) -> str:
+    return f"{found.path}: {_show(found.expected, found.actual)}"
 
 
 def _show(expected: Any, actual: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.conformance.__main__ import JUDGES, main
+from tests.conformance._library import CassetteTransport
 from tests.conformance._sabotage import SABOTAGES
 
 FOLDER = Path(__file__).parents[1] / "conformance"
@@ -224,3 +226,14 @@ def test_recorded_exchanges_hold_the_invariants(
 
     assert [] == [outcome for outcome in report["outcomes"] if outcome["faults"]]
     assert (0, 10, 0) == (status, report["tried"], report["verbatim"])
+
+
+def test_a_next_request_that_would_miss_is_found(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key counts, also where its body is the same to the eye."""
+    numbers = itertools.count()
+    monkeypatch.setattr(CassetteTransport, "fingerprint", lambda transport, request: str(next(numbers)))
+
+    assert 1 == main([CASES, "--every", "9", "--files", "openai-chat.jsonl"])
+    assert "next request: keys of the same body" in capsys.readouterr().out

@@ -57,6 +57,7 @@ def facts(transport: CassetteTransport, request: httpx.Request) -> None:
     fingerprint: str = transport.fingerprint(request)
     canonical: bytes = transport.explain(request).canonical
     replayed: int = transport.stats.replayed
+    httpx_cassette.CassetteMist  # type: ignore[attr-defined]  # noqa: B018
     print(fingerprint, canonical, replayed, transport.mode is Mode.REPLAY, transport.cassettes[-1].path)
     with httpx_cassette.expected_miss() as expected:
         httpx.Client(transport=transport).send(request)
