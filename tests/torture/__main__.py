@@ -115,7 +115,9 @@ def _run(name: str, trial: Trial, options: argparse.Namespace) -> Row:
         with contextlib.redirect_stderr(io.StringIO()):
             trial.run(setting, account)
     except Skipped as reason:
-        verdict, notes = "skipped", [str(reason)]
+        # What was found before says more than what could not be run.
+        if not account.broken:
+            verdict, notes = "skipped", [str(reason)]
     except (Exception, CassetteStop):
         account.fault(traceback.format_exc())
     finally:
