@@ -60,6 +60,7 @@ def _straced(setting: Setting, account: Account) -> None:
     strace = shutil.which("strace")
     if strace is None:
         raise Skipped("strace is not installed")
+    _expect_tracing(strace, setting.folder)
     whens = ("1",) if setting.is_short else ("1", "2", "3", "4", "6", "8", "1+", "2+", "4+")
     for call, errors in list(_STRACED.items())[:: 4 if setting.is_short else 1]:
         for error in errors:
@@ -68,6 +69,21 @@ def _straced(setting: Setting, account: Account) -> None:
                 if error != "EINTR" or not when.endswith("+"):
                     _strace_once(strace, setting.folder, f"{call}:error={error}:when={when}", account)
     account.need("calls that failed", setting.of(2, 20))
+
+
+def _expect_tracing(strace: str, folder: Path) -> None:
+    """Trace a program that does nothing, as the recorder will be traced.
+
+    Raises:
+        Skipped: That is not allowed here, or this strace cannot inject.
+    """
+    done = subprocess.run(
+        [strace, "-f", "-qq", "-o", str(folder / "probe.log"), "-P", str(folder / "chat.jsonl"),
+         "-e", "trace=write", "-e", "inject=write:error=EIO:when=1", "true"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise Skipped(f"strace cannot trace here: {done.stderr[-300:]}")
 
 
 def _strace_once(strace: str, folder: Path, injection: str, account: Account) -> None:
@@ -82,8 +98,9 @@ def _strace_once(strace: str, folder: Path, injection: str, account: Account) ->
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     trace = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    if "ptrace" in done.stderr or not done.stdout:
-        raise Skipped(f"strace cannot trace here: {done.stderr[-300:]}")
+    if not done.stdout:
+        account.fault(f"{injection}: the recorder ended with {done.returncode}: {done.stderr[-2_000:]}")
+        return
     told = json.loads(done.stdout)
     account.see("runs")
     account.see("calls that failed", len(re.findall(r"\(INJECTED\)", trace)))
