@@ -40,6 +40,7 @@ from . import (
     streams,
     writers,
 )
+from ._children import kill_left
 from ._rows import Row, as_text, judge, keep, read_kept, summary
 from ._trial import Account, Setting, Skipped, Trial
 
@@ -121,6 +122,7 @@ def _run(name: str, trial: Trial, options: argparse.Namespace) -> Row:
     except (Exception, CassetteStop):
         account.fault(traceback.format_exc())
     finally:
+        kill_left()
         shutil.rmtree(folder, ignore_errors=True)
     if not verdict:
         verdict, notes = judge(account)

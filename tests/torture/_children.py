@@ -19,11 +19,13 @@ from typing import NamedTuple
 
 from ._trial import Account
 
-__all__ = ["Child", "Doom", "Work", "in_child", "in_children"]
+__all__ = ["Child", "Doom", "Work", "in_child", "in_children", "kill_left"]
 
 #: Seconds that a child may be silent before the trial is given up.
 PATIENCE = 60.0
 
+#: The children of this process that were not waited for yet.
+_LIVING: set[int] = set()
 
 #: Does something, and tells what was acknowledged by giving a word to the function that it is given.
 Work = Callable[[Callable[[bytes], None]], None]
@@ -56,17 +58,23 @@ class Child:
         self._word = word
         self._rest = b""
         self.pipe, far_end = os.pipe()
-        self.pid = os.fork()
+        self.pid = _fork()
         if self.pid == 0:
             os.close(self.pipe)
             _live(lambda: _work(work, far_end, doom))
         os.close(far_end)
 
     def words(self, at_least: int = 0) -> list[bytes]:
-        """Return what was acknowledged since; waits for as many words, or the end of the process."""
+        """Return what was acknowledged since; waits for as many words, or the end of the process.
+
+        Raises:
+            RuntimeError: It is stuck, and was killed.
+        """
         found: list[bytes] = []
         while len(found) < at_least or select.select([self.pipe], [], [], 0)[0]:
             if not select.select([self.pipe], [], [], PATIENCE)[0]:
+                os.kill(self.pid, signal.SIGKILL)
+                self._end()
                 raise RuntimeError("a child process is stuck")
             data = os.read(self.pipe, 1 << 20)
             if not data:
@@ -86,14 +94,40 @@ class Child:
         """Wait for the end of the process; return what it acknowledged before.
 
         Raises:
-            RuntimeError: It failed by itself.
+            RuntimeError: It failed by itself, or is stuck.
         """
         found = self.words(1 << 62)
-        os.close(self.pipe)
-        _, status = os.waitpid(self.pid, 0)
+        status = self._end()
         if os.WIFEXITED(status) and os.WEXITSTATUS(status):
             raise RuntimeError("a child process failed; see its traceback above")
         return found
+
+    def _end(self) -> int:
+        os.close(self.pipe)
+        return _wait(self.pid)
+
+
+def _fork() -> int:
+    pid = os.fork()
+    if pid:
+        _LIVING.add(pid)
+    else:
+        _LIVING.clear()  # They are no children of this one.
+    return pid
+
+
+def _wait(pid: int) -> int:
+    """Wait for the end of a child and return its status."""
+    _, status = os.waitpid(pid, 0)
+    _LIVING.discard(pid)
+    return status
+
+
+def kill_left() -> None:
+    """End all children that a trial has left behind."""
+    for pid in list(_LIVING):
+        os.kill(pid, signal.SIGKILL)
+        _wait(pid)
 
 
 def _work(work: Work, far_end: int, doom: Doom | None) -> None:
@@ -140,7 +174,7 @@ def in_children(
     running = [(os.pipe(), work) for work in works]
     children = []
     for (near, far), work in running:
-        pid = os.fork()
+        pid = _fork()
         if pid == 0:
             # A lock that is never free is looked for in vain from outside.
             faulthandler.dump_traceback_later(0.9 * patience, file=2)
@@ -150,7 +184,7 @@ def in_children(
     for pid, near in children:
         with os.fdopen(near, "rb") as pipe:
             data = _read_patiently(pipe.fileno(), pid, patience)
-        os.waitpid(pid, 0)
+        _wait(pid)
         if data:
             account.add(pickle.loads(data))
         else:
