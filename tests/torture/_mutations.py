@@ -95,10 +95,12 @@ def _change(value: Any, chance: random.Random) -> None:
         names = list(value) if isinstance(value, dict) else list(range(len(value)))
         if not names:
             return
-        name = chance.choice(names)
-        if isinstance(value[name], (dict, list)) and value[name] and chance.random() < 0.75:
-            value = value[name]
+        # Downwards, as a rule: the head of a line is a few members of many, and the answer stands far below.
+        deeper = [name for name in names if isinstance(value[name], (dict, list)) and value[name]]
+        if deeper and chance.random() < 0.75:
+            value = value[chance.choice(deeper)]
             continue
+        name = chance.choice(names)
         if chance.random() < 0.2:
             del value[name]
         elif chance.random() < 0.1 and isinstance(value, dict):
