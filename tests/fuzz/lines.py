@@ -39,10 +39,14 @@ def _line(number: int, body: dict[str, Json], gen: int = 0) -> bytes:
 
 _LINES = [*map(_line, range(3), _BODIES), _line(0, {"text": "anew"}, 1)]
 
+#: Of each line, some bytes of what it answers.
+_SAID = ("für".encode(), b"[DONE]", b"//4=", b"anew")
+
 #: The first byte says whether the lines are sealed anew.
 SEEDS = [
     *(flag + b"\n".join(_LINES) + b"\n" for flag in (b"\0", b"\1")),
     *(b"\1" + line + b"\n" for line in _LINES),
+    *(b"\0" + line.replace(said, b"else") + b"\n" for line, said in zip(_LINES, _SAID, strict=True)),
     b"\0" + _LINES[0][:40] + b'\n{"v":1,"tear":[0,40]}\n' + _LINES[1] + b"\r\n",
 ]
 
