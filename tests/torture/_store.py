@@ -12,7 +12,7 @@ import json
 import os
 import random
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from httpx_cassette import Cassette, CassetteError
 from httpx_cassette._recording import NewRecording
@@ -137,19 +137,34 @@ class CarelessStore:
         self._is_buffered = is_buffered
         self._buffer = b""
         self._number = -1
-        self._texts: dict[tuple[bytes, int], str] = {}
+        self._gens: dict[bytes, int] = {}
+        self._texts: dict[bytes, dict[int, str]] = {}
         self._bad: list[str] = []
         self.refresh()
 
     def put(self, key: bytes, text: str, sample: int = 0, *, supersede: bool = False) -> bool:
-        if (key, sample) in self._texts and not supersede:
+        if sample in self._texts.get(key, {}) and not supersede:
             return False
-        line = json.dumps({"key": key.hex(), "sample": sample, "text": text}, ensure_ascii=False)
-        self._buffer += line.encode() + b"\n"
+        members = {
+            "key": key.hex(),
+            "sample": sample,
+            "gen": self._gens.get(key, 0) + supersede,
+            "text": text,
+        }
+        self._buffer += json.dumps(members, ensure_ascii=False).encode() + b"\n"
         whole = len(self._buffer)
         self._write(whole - whole % 8192 if self._is_buffered else whole)
-        self._texts[key, sample] = text
+        self._enter(members)
         return True
+
+    def _enter(self, members: dict[str, Any]) -> None:
+        """Let a line replace all of its key that is of another generation: the last line wins."""
+        key, gen = bytes.fromhex(members["key"]), members["gen"]
+        sample, text = members["sample"], members["text"]
+        if self._gens.setdefault(key, gen) != gen:
+            self._gens[key] = gen
+            del self._texts[key]
+        self._texts.setdefault(key, {})[sample] = text
 
     def _write(self, length: int) -> None:
         if self._number == -1:
@@ -160,7 +175,7 @@ class CarelessStore:
             self._buffer = self._buffer[length:]
 
     def get(self, key: bytes, sample: int = 0) -> str | None:
-        return self._texts.get((key, sample))
+        return self._texts.get(key, {}).get(sample)
 
     def refresh(self) -> None:
         self._bad.clear()
@@ -169,7 +184,7 @@ class CarelessStore:
             try:
                 members = json.loads(line) if line else None
                 if members:
-                    self._texts[bytes.fromhex(members["key"]), members["sample"]] = members["text"]
+                    self._enter(members)
             except (ValueError, KeyError, TypeError):
                 self._bad.append(f"line {number}: not JSON")
 
