@@ -32,7 +32,10 @@ def _kill(setting: Setting, account: Account, fsync: bool) -> None:
     ):
         _kill_on_one_file(chance, aim, account, path, fsync)
         path.unlink()
-    account.need("torn lines", least * account.counts["kills"])
+    # Each is told of some lines before it is killed; of none, none can be lost.
+    account.need("acknowledged", account.counts["kills"])
+    if not fsync:
+        account.need("torn lines", least * account.counts["kills"])
 
 
 def _kill_on_one_file(chance: random.Random, aim: Aim, account: Account, path: Path, fsync: bool) -> None:

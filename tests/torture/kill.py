@@ -86,6 +86,8 @@ class Aim:
 def _kill(setting: Setting, account: Account, size: Size, fsync: bool, kills: int) -> None:
     aim = Aim(setting.random, size.delay)
     _kill_many(setting, account, size, kills, aim, partial(CassetteStore, fsync=fsync))
+    # Where nothing was acknowledged, nothing can be lost.
+    account.need("acknowledged", account.counts["kills"] / 4)
     if fsync:
         return
     share = SHARES[size]

@@ -48,6 +48,8 @@ def _kill(setting: Setting, account: Account, record: Callable[..., None]) -> No
     ):
         _kill_on_one_file(chance, aim, account, min(PER_FILE, kills), path, record)
         path.unlink()
+    # Where no stream came to its end, none can be lost.
+    account.need("acknowledged", account.counts["kills"] / 4)
     account.need("killed in a stream", 0.05 * account.counts["kills"])
     account.need("torn tails", TORN * account.counts["kills"])
 
