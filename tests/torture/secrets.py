@@ -1,9 +1,9 @@
 """Plant credentials wherever a recorder could pick them up, and look for them in all that it leaves behind.
 
-A hundred credentials, each written in four ways: as it is, as JSON in a string writes it, percent-encoded,
-and in base64, where the request's own credential alone can be known. They stand in questions, in answers (in
-one piece, in the pieces of a stream, in a tool's arguments), in headers of both sides and in URLs. Nothing of
-them may be in the file, in a log, or in what is printed or raised.
+A hundred credentials, each written in four ways, two of them in the short form: as it is, as JSON in a string
+writes it, percent-encoded, and in base64, where the request's own credential alone can be known. They stand
+in questions, in answers (in one piece, in the pieces of a stream, in a tool's arguments), in headers of both
+sides and in URLs. Nothing of them may be in the file, in a log, or in what is printed or raised.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,9 +36,8 @@ def _plant(setting: Setting, account: Account) -> None:
     planted = credentials(100, setting.random)
     missing = credential_kinds() - {each.kind for each in planted}
     account.expect(not missing, f"no credential of the kinds {sorted(missing)} is planted")
-    ways = list(WAYS)
-    for number, each in enumerate(planted):
-        for way in ways[number % 4 : number % 4 + 1] if setting.is_short else ways:
+    for each in planted:
+        for way in _two_ways(each, setting.random) if setting.is_short else _ways(each):
             _plant_one(setting.folder, each, way, account, redact=True)
     account.see("credentials", len(planted))
     account.need("recorded without it", 20)
@@ -48,6 +48,18 @@ def _plant(setting: Setting, account: Account) -> None:
             _plant_one(setting.folder, each, "raw", other, redact=False)
 
     account.control(control)
+
+
+def _ways(planted: Planted) -> list[str]:
+    """Return the ways to write a credential; what has several lines is never sent in a header."""
+    return [way for way in WAYS if way != "base64" or "\n" not in planted.value]
+
+
+def _two_ways(planted: Planted, chance: random.Random) -> list[str]:
+    """Draw two ways, the first of which does not hide the shape."""
+    ways = _ways(planted)
+    first = chance.choice([way for way in ways if way != "base64"])
+    return [first, chance.choice([way for way in ways if way != first])]
 
 
 class Place(NamedTuple):
@@ -74,8 +86,6 @@ def _plant_one(folder: Path, planted: Planted, way: str, account: Account, *, re
     own = {}
     if way == "base64":
         # It hides every shape, and is looked for where the value is known: the request's own credential.
-        if "\n" in value:
-            return
         own = {"authorization": f"Bearer {value}"}
     for place in _places(written, value, own):
         path = folder / "planted.jsonl"
