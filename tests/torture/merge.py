@@ -7,6 +7,7 @@ contradiction; and recording anew must go beyond all of them.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -85,11 +86,21 @@ def _check(path: Path, expected: dict[bytes, str], clashing: dict[bytes, set[str
             found is not None and f'"{found}"' in newest[-1],
             f"{found!r} is answered, and not the last of {texts}",
         )
-        account.expect(
-            len(problems) > 0, "two lines of one generation contradict each other, and nobody says so"
-        )
+    named = _contradictions(lines)
     account.see("contradictions named", len(problems))
-    account.expect(all("another answer" in problem for problem in problems), f"other problems: {problems}")
+    account.expect(problems == named, f"{problems} is said of the file, and not {named}")
+
+
+def _contradictions(lines: list[str]) -> list[str]:
+    """Return what must be said of a file: each line whose call and generation an earlier one has, too."""
+    first: dict[tuple[str, int], int] = {}
+    found = []
+    for number, line in enumerate(filter(None, lines), 1):
+        members = json.loads(line)
+        earlier = first.setdefault((members["key"], members["gen"]), number)
+        if earlier != number:
+            found.append(f"line {number}: another answer than line {earlier} gives to the same call")
+    return found
 
 
 def _go_on(path: Path, keys: list[bytes], account: Account) -> None:
