@@ -7,6 +7,7 @@ an append to the file that was replaced would go nowhere, and nobody would say a
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -108,20 +109,27 @@ def _change_in_place(repository: Repository, setting: Setting, account: Account)
 def _write(setting: Setting, account: Account) -> None:
     rounds = setting.of(10, 150)
     repository = _repository(setting)
-    _write_on(setting, account, repository, rounds, CassetteStore(repository.path))
+    _write_on(setting, account, repository, rounds, CassetteStore)
     account.need("checkouts between two puts", rounds)
     other = Repository(setting.folder / "control")
     for branch in ("one", "two"):
         other.branch(branch)
-        CassetteStore(other.path).put(key_of(setting.random), branch)
+        CarelessStore(other.path).put(key_of(setting.random), branch)
         other.commit()
-    account.control(lambda control: _write_on(setting, control, other, 5, CarelessStore(other.path)))
+    account.control(lambda control: _write_on(setting, control, other, 5, CarelessStore))
 
 
-def _write_on(setting: Setting, account: Account, repository: Repository, rounds: int, store: Store) -> None:
+def _write_on(
+    setting: Setting,
+    account: Account,
+    repository: Repository,
+    rounds: int,
+    open_store: Callable[[Path], Store],
+) -> None:
     """Put, commit, check the other branch out, put again: each text must be in the file of its branch."""
     chance = setting.random
     put: dict[str, list[bytes]] = {"one": [], "two": []}
+    store = open_store(repository.path)
     repository.switch("two")
     for number in range(rounds):
         branch = ("one", "two")[number % 2]
@@ -138,13 +146,12 @@ def _write_on(setting: Setting, account: Account, repository: Repository, rounds
     store.close()
     for branch, keys in put.items():
         repository.switch(branch)
-        fresh = CassetteStore(repository.path)
+        fresh = open_store(repository.path)
         account.see("texts", len(keys))
         for key in keys:
-            found = fresh.get(key) if isinstance(store, CassetteStore) else text_of(key, *SIZE)
-            account.expect(found == text_of(key, *SIZE), "a text is not on the branch on which it was put")
-        if isinstance(store, CassetteStore):
-            account.expect(not fresh.problems(), f"damage: {fresh.problems()}")
+            is_there = fresh.get(key) == text_of(key, *SIZE)
+            account.expect(is_there, "a text is not on the branch on which it was put")
+        account.expect(not fresh.problems(), f"damage: {fresh.problems()}")
 
 
 def _record_through(setting: Setting, account: Account) -> None:
