@@ -58,15 +58,12 @@ def main(folder: Path, is_short: bool) -> Account:
                     scene.play(injector, plan, path, account, where)
                     path.unlink(missing_ok=True)
                     account.see("runs")
+                    what = "calls cut short" if fault == "short" else "calls that failed"
+                    account.see(what, sum(call.isupper() for call in injector.calls))
                     at += step
-                    if not has_failed(injector):
+                    if not injector.has_come:
                         break
-                    account.see("calls that failed", sum(call.isupper() for call in injector.calls))
     return account
-
-
-def has_failed(injector: Injector) -> bool:
-    return any(call.isupper() for call in injector.calls)
 
 
 # -- making the file -----------------------------------------------------------------------------------

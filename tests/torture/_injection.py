@@ -50,6 +50,7 @@ class Injector:
 
     Attributes:
         calls: The names of the calls since the last plan, those that failed in capitals.
+        has_come: Whether there was such a call as the last plan is about.
     """
 
     def __init__(self, folder: str) -> None:
@@ -59,6 +60,7 @@ class Injector:
         self._numbers: set[int] = set()
         self._plan = Plan("EIO", 0, False)
         self.calls: list[str] = []
+        self.has_come = False
         for name in CALLS:
             module: Any = fcntl if name == "flock" else os
             if hasattr(module, name):
@@ -75,6 +77,7 @@ class Injector:
         """Follow a plan from now on."""
         self._plan = plan
         self.calls = []
+        self.has_come = False
 
     def end(self) -> list[str]:
         """Let everything pass; return what was called."""
@@ -87,14 +90,11 @@ class Injector:
                 return call(subject, *arguments, **named)
             self.calls.append(name)
             if self._is_due():
-                self.calls[-1] = name.upper()
-                if self._plan.fault == "short" and name in ("write", "pread"):
-                    return self._cut_short(name, call, subject, *arguments)
-                if self._plan.fault == "Ctrl-C":
-                    raise KeyboardInterrupt
-                if self._plan.fault != "short":
-                    number = _ERRORS[self._plan.fault]
-                    raise OSError(number, os.strerror(number))
+                self.has_come = True
+                # Other calls have no length that could be cut short.
+                if self._plan.fault != "short" or name in ("write", "pread"):
+                    self.calls[-1] = name.upper()
+                    return self._fail(name, call, subject, *arguments)
             result = call(subject, *arguments, **named)
             if name == "open":
                 self._numbers.add(result)
@@ -110,6 +110,14 @@ class Injector:
     def _is_due(self) -> bool:
         at, count = self._plan.at, len(self.calls)
         return at > 0 and (count >= at if self._plan.lasts else count == at)
+
+    def _fail(self, name: str, call: Callable[..., Any], number: Any, *arguments: Any) -> Any:
+        if self._plan.fault == "short":
+            return self._cut_short(name, call, number, *arguments)
+        if self._plan.fault == "Ctrl-C":
+            raise KeyboardInterrupt
+        code = _ERRORS[self._plan.fault]
+        raise OSError(code, os.strerror(code))
 
     def _cut_short(self, name: str, call: Callable[..., Any], number: int, what: Any, *rest: int) -> Any:
         if name == "write":

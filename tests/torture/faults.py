@@ -38,7 +38,8 @@ def _wrapped(setting: Setting, account: Account) -> None:
         account.fault(f"the process under test ended with {done.returncode}: {done.stderr}")
         return
     account.add(Account.of_data(json.loads(done.stdout)))
-    account.need("calls that failed", setting.of(300, 3_000))
+    account.need("calls that failed", setting.of(250, 2_000))
+    account.need("calls cut short", setting.of(100, 1_000))
     for outcome in ("returned", "carried", "refused", "replayed"):
         account.need(outcome, 20)
 
