@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.exits._programs import Ended
-from tests.exits.rows import GROUPS
+from tests.exits.rows import ALL, GROUPS
 
 __all__ = ["SEEN", "line_of", "snapshot", "table"]
 
@@ -40,12 +40,21 @@ def table() -> Iterator[str]:
 
 
 def snapshot() -> dict[str, str]:
-    """Return the lines of ``table.txt`` for this Python, by the name of the program."""
+    """Return the lines of ``table.txt`` for this Python, by the name of the program.
+
+    Raises:
+        AssertionError: The table has other headings or programs than ``GROUPS``, or in another order.
+    """
     text = Path(__file__).with_name("table.txt").read_text(encoding="utf-8")
     text, _, instead = text.partition(f"\n{_ON_OLD}\n")
     head, *lines = text.splitlines()
-    lines += instead.splitlines() if sys.version_info < (3, 11) else []
+    names = [line if line.startswith("#") else line.split()[0] for line in lines if line]
+    old = [line.split()[0] for line in instead.splitlines()]
 
     assert _HEAD == head
+    expected = [each for heading, rows in GROUPS.items() for each in (f"# {heading}", *rows)]
+    assert expected == names, "the headings and programs of table.txt are not those of GROUPS"
+    assert [name for name in ALL if name in old] == old, f"the lines {_ON_OLD[2:]} are out of order"
 
+    lines += instead.splitlines() if sys.version_info < (3, 11) else []
     return {line.split()[0]: line for line in lines if line and not line.startswith("#")}
