@@ -14,20 +14,23 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 
 import httpx_cassette
 
 __all__ = [
     "URL",
+    "Ready",
     "alternate",
     "fill",
+    "first_chunks",
     "make_answer",
     "make_body",
     "parse_options",
@@ -72,6 +75,16 @@ def make_answer(number: int) -> dict[str, Any]:
     }
 
 
+class Ready(httpx.SyncByteStream, httpx2.SyncByteStream):
+    """A stream of chunks that are ready at once, for either library."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._chunks
+
+
 def fill(path: Path, recordings: int, kilobytes: float) -> None:
     """Record the calls 0 to ``recordings`` through the product itself."""
     answers = iter(range(recordings))
@@ -106,6 +119,24 @@ def alternate(
         chance.shuffle(order)
         for name in order:
             samples[name].append(timed(cases[name]))
+    return samples
+
+
+def first_chunks(
+    clients: Mapping[str, httpx.Client], bodies: Iterable[dict[str, Any]], seed: int = 7
+) -> dict[str, list[float]]:
+    """Stream each body from every client, in random order; return the CPU seconds until each first chunk."""
+    chance = random.Random(seed)
+    samples: dict[str, list[float]] = {name: [] for name in clients}
+    for body in bodies:
+        for name in chance.sample(list(clients), len(clients)):
+            started = time.process_time()
+            with clients[name].stream("POST", URL, json=body) as answer:
+                chunks = answer.iter_raw()
+                next(chunks)
+                samples[name].append(time.process_time() - started)
+                for _ in chunks:
+                    pass
     return samples
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -19,7 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from _measure import URL, alternate, fill, make_answer, make_body, parse_options, print_rows
+from _measure import (
+    URL,
+    Ready,
+    alternate,
+    fill,
+    first_chunks,
+    make_answer,
+    make_body,
+    parse_options,
+    print_rows,
+)
 
 from httpx_cassette import Cassette, CassetteTransport
 
@@ -59,16 +68,9 @@ def events() -> list[bytes]:
 EVENTS = events()
 
 
-class Events(httpx.SyncByteStream):
-    """A stream that is ready at once."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from EVENTS
-
-
 def streamed(request: httpx.Request) -> httpx.Response:
     """Answer as a model would, in events."""
-    return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Events())
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Ready(EVENTS))
 
 
 def ask(client: httpx.Client, calls: int, *, stream: bool) -> None:
@@ -112,17 +114,8 @@ def measure_delay(path: Path, calls: int, rounds: int) -> Row:
             transport=CassetteTransport(cassette, mode="record", next_transport=upstream)
         ),
     }
-    samples: dict[str, list[float]] = {name: [] for name in clients}
-    for _ in range(calls * rounds):
-        body = {**make_body(next(_NUMBERS), 2), "stream": True}
-        for name, client in clients.items():
-            started = time.process_time()
-            with client.stream("POST", URL, json=body) as answer:
-                chunks = answer.iter_raw()
-                next(chunks)
-                samples[name].append(time.process_time() - started)
-                for _ in chunks:
-                    pass
+    bodies = ({**make_body(next(_NUMBERS), 2), "stream": True} for _ in range(calls * rounds))
+    samples = first_chunks(clients, bodies)
     low, high = (statistics.median(samples[name]) * 1e6 for name in ("floor", "recording"))
     return Row("first chunk", 0, "no", low, high, high - low)
 

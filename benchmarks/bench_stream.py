@@ -12,15 +12,25 @@ import asyncio
 import importlib.util
 import statistics
 import tempfile
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import httpx
 import httpx2
-from _measure import URL, alternate, fill, make_answer, make_body, parse_options, print_rows
+from _measure import (
+    URL,
+    Ready,
+    alternate,
+    fill,
+    first_chunks,
+    make_answer,
+    make_body,
+    parse_options,
+    print_rows,
+)
 from bench_record import streamed
 
 import httpx_cassette.httpx2
@@ -40,30 +50,6 @@ class Row:
     goal: float
 
 
-class Ready(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """Events that are ready at once."""
-
-    def __init__(self, chunks: list[bytes]) -> None:
-        self.chunks = chunks
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self.chunks
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self.chunks:
-            yield chunk
-
-
-class Ready2(httpx2.SyncByteStream):
-    """The same for httpx2."""
-
-    def __init__(self, chunks: list[bytes]) -> None:
-        self.chunks = chunks
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self.chunks
-
-
 def read_all(client: Any, how: str) -> None:
     """Read a stream to its end, raw or by lines."""
     with client.stream("POST", URL, json=BODY) as answer:
@@ -78,7 +64,7 @@ def ready_transports(path: Path) -> tuple[httpx.MockTransport, httpx2.MockTransp
     kind = {"content-type": "text/event-stream"}
     return (
         httpx.MockTransport(lambda request: httpx.Response(200, headers=kind, stream=Ready(chunks))),
-        httpx2.MockTransport(lambda request: httpx2.Response(200, headers=kind, stream=Ready2(chunks))),
+        httpx2.MockTransport(lambda request: httpx2.Response(200, headers=kind, stream=Ready(chunks))),
     )
 
 
@@ -96,17 +82,6 @@ def compare(
     low, high = (statistics.median(samples[name]) / times * 1e6 for name in ("floor", "replay"))
     ratios = [high / low for low, high in zip(samples["floor"], samples["replay"], strict=True)]
     return Row(what, low, high, statistics.median(ratios), goal)
-
-
-def first_event(client: httpx.Client, times: int) -> float:
-    """Return the CPU microseconds until the first chunk."""
-    taken = []
-    for _ in range(times):
-        started = time.process_time()
-        with client.stream("POST", URL, json=BODY) as answer:
-            next(answer.iter_raw())
-            taken.append(time.process_time() - started)
-    return statistics.median(taken) * 1e6
 
 
 def at_once(transport: Any, calls: int) -> None:
@@ -139,7 +114,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
             )
         if importlib.util.find_spec("openai"):
             yield from sdk_row(path, floor2, times, rounds)
-        low, high = first_event(ready, times * 5), first_event(replay, times * 5)
+        firsts = first_chunks({"floor": ready, "replay": replay}, repeat(BODY, times * 5))
+        low, high = (statistics.median(firsts[name]) * 1e6 for name in ("floor", "replay"))
         yield Row("first event", low, high, high / low, 1.3)
         calls = 200 if quick else 1000
         many = Path(folder) / "many.jsonl"
