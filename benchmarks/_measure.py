@@ -33,6 +33,7 @@ __all__ = [
     "first_chunks",
     "make_answer",
     "make_body",
+    "met",
     "parse_options",
     "print_rows",
     "spread",
@@ -146,6 +147,12 @@ def spread(values: Iterable[float]) -> float:
     return quartiles[2] - quartiles[0]
 
 
+def met(*pairs: tuple[float, float | None]) -> str:
+    """Tell for a table whether figures, each with its goal, are at most their goals; ``None`` is no goal."""
+    goals = [value <= goal for value, goal in pairs if goal is not None]
+    return ("yes" if all(goals) else "no") if goals else "-"
+
+
 def versions() -> str:
     """Return the versions and the machine."""
     packages = ", ".join(
@@ -186,6 +193,8 @@ def print_rows(rows: Iterable[Any], *, as_json: bool) -> None:
 
 
 def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, float):
         return f"{value:,.2f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -23,7 +23,7 @@ from typing import Any
 
 import httpx
 import httpx2
-from _measure import URL, alternate, fill, make_answer, make_body, parse_options, print_rows, spread
+from _measure import URL, alternate, fill, make_answer, make_body, met, parse_options, print_rows, spread
 
 import httpx_cassette
 import httpx_cassette.httpx2
@@ -48,6 +48,7 @@ class Row:
     spread: float
     redaction: float
     goal: float
+    met: str
 
 
 def make_clients(library: Any, path: Path) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def measure(library: Any, path: Path, recordings: int, kilobytes: int, calls: in
             client.close()
     ratios = [hit / floor for hit, floor in zip(samples["hit"], samples["floor"], strict=True)]
     floor, hit, redaction = (statistics.median(samples[name]) for name in ("floor", "hit", "redaction"))
-    name = library.__name__
+    ratio, name = statistics.median(ratios), library.__name__
     goal = GOALS.get((name, kilobytes), 1.6)
     return Row(
         name,
@@ -100,10 +101,11 @@ def measure(library: Any, path: Path, recordings: int, kilobytes: int, calls: in
         recordings,
         floor,
         hit,
-        statistics.median(ratios),
+        ratio,
         spread(ratios),
         redaction / floor,
         goal,
+        met((ratio, goal)),
     )
 
 
