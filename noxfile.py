@@ -32,6 +32,12 @@ ENCODED_TWICE = ("-k", "not url/query-encoding")
 #: Imported by tests that talk through a client; no other test can tell its version.
 TALKS = re.compile(r"^\s*(?:from|import) (?:httpx2?|respx|(?:tests)?[.](?:colours|exits))\b", re.MULTILINE)
 
+#: The package, a user's code, and the programs of the project.
+TYPED = (
+    *("httpx_cassette", "benchmarks", "noxfile.py"),
+    *(f"tests/{name}" for name in ("exits", "fuzz", "torture", "typing")),
+)
+
 #: Recorded exchanges that lie beside a checkout, where there are any.
 CORPUS = "../shared/corpus"
 
@@ -73,7 +79,7 @@ def matrix(session: nox.Session, clients: str) -> None:
     oldest of everything that the package needs, and runs all tests.
     """
     files = [str(path) for path in Path("tests").glob("test_*.py") if TALKS.search(path.read_text("utf-8"))]
-    group = nox.project.dependency_groups(PROJECT, "tests")
+    group = [*nox.project.dependency_groups(PROJECT, "tests")]
     if clients == "newest":
         session.install("-e", ".", *group)
         chosen = []
@@ -170,9 +176,11 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def typing(session: nox.Session) -> None:
-    """Check the types of the package, and that a user's code type-checks against it."""
+    """Check the types of the package and of the project's programs, and a user's code against it."""
     install(session, "typing")
-    session.run("mypy", "httpx_cassette", "tests/typing", *session.posargs)
+    # What the programs import.
+    session.install("nox", *nox.project.dependency_groups(PROJECT, "tests"))
+    session.run("mypy", *TYPED, *session.posargs)
 
 
 @nox.session

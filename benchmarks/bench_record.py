@@ -60,6 +60,7 @@ def events() -> list[bytes]:
     text = make_answer(1)["choices"][0]["message"]["content"]
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": f"{word} "} for word in text.split()]
+    chunks: list[dict[str, Any]]
     chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     chunks.append({"index": 0, "delta": {}, "finish_reason": "stop"})
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o-mini"}

@@ -9,11 +9,13 @@ as raw chunks, as lines, and by the openai SDK where it is installed.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -114,8 +116,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
             yield compare(
                 f"by {how}",
                 1.3,
-                lambda how=how: read_all(ready, how),
-                lambda how=how: read_all(replay, how),
+                partial(read_all, ready, how),
+                partial(read_all, replay, how),
                 times,
                 rounds,
             )
@@ -142,7 +144,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 def sdk_row(path: Path, floor: httpx2.MockTransport, times: int, rounds: int) -> Iterator[Row]:
     """Yield the row of a stream that the openai SDK reads."""
-    import openai
+    openai: Any = importlib.import_module("openai")
 
     def read(transport: Any) -> Callable[[], None]:
         client = openai.OpenAI(api_key="-", http_client=openai.DefaultHttpx2Client(transport=transport))
