@@ -56,6 +56,7 @@ class Child:
 
     def __init__(self, work: Work, word: int, doom: Doom | None = None) -> None:
         self._word = word
+        self._is_doomed = doom is not None
         self._rest = b""
         self.pipe, far_end = os.pipe()
         self.pid = _fork()
@@ -89,6 +90,10 @@ class Child:
         """End the process at once; return what it acknowledged before."""
         os.kill(self.pid, signal.SIGKILL)
         return self.bury()
+
+    def die(self) -> list[bytes]:
+        """Let it die by its own hand where it is to, else kill it; return what it acknowledged before."""
+        return self.bury() if self._is_doomed else self.kill()
 
     def bury(self) -> list[bytes]:
         """Wait for the end of the process; return what it acknowledged before.

@@ -44,14 +44,13 @@ def _kill_on_one_file(chance: random.Random, aim: Aim, account: Account, path: P
     crowd = [_begin(chance, aim, open_store) for _ in range(WRITERS)]
     for _ in range(PER_FILE):
         time.sleep(chance.random() * 0.0003)
-        for child, _ in crowd:
+        for child in crowd:
             acknowledged.update(child.words())
         at = chance.randrange(WRITERS)
-        child, is_doomed = crowd[at]
-        acknowledged.update(child.bury() if is_doomed else child.kill())
+        acknowledged.update(crowd[at].die())
         account.see("kills")
         crowd[at] = _begin(chance, aim, open_store)
-    for child, _ in crowd:
+    for child in crowd:
         acknowledged.update(child.kill())
     last = open_store()
     last.put(bytes(KEY), "the last word")
@@ -69,12 +68,11 @@ def _kill_on_one_file(chance: random.Random, aim: Aim, account: Account, path: P
     fresh.close()
 
 
-def _begin(chance: random.Random, aim: Aim, open_store: Callable[[], Store]) -> tuple[Child, bool]:
-    """Start a writer; tell whether it dies by its own hand."""
-    is_doomed = chance.random() < 0.8
-    doom = Doom(chance.randint(1, 8), aim.next()) if is_doomed else None
+def _begin(chance: random.Random, aim: Aim, open_store: Callable[[], Store]) -> Child:
+    """Start a writer; most die by their own hand."""
+    doom = Doom(chance.randint(1, 8), aim.next()) if chance.random() < 0.8 else None
     work = partial(append_for_ever, open_store, random.Random(chance.random()), SMALL, pause=0.004)
-    return Child(work, KEY, doom), is_doomed
+    return Child(work, KEY, doom)
 
 
 TRIALS = (

@@ -25,7 +25,7 @@ from ._children import Child, Doom
 from ._store import KEY, CarelessStore, CassetteStore, Store, Unreadable, key_of, text_of
 from ._trial import Account, Setting, Trial
 
-__all__ = ["SMALL", "TRIALS", "Aim", "append_for_ever", "look_up", "torn_tail", "trained_aim"]
+__all__ = ["SMALL", "TRIALS", "Aim", "append_for_ever", "look_up", "strike", "trained_aim"]
 
 
 class Size(NamedTuple):
@@ -126,21 +126,15 @@ def _kill_on_one_file(
     tails: set[int] = set()
     for _ in range(kills):
         work = partial(append_for_ever, open_store, random.Random(chance.random()), size)
-        delay = 0.0
-        if chance.random() < 0.3:
-            child = Child(work, KEY)
-            keys = child.words(at_least=chance.randint(0, 3))
-            time.sleep(chance.random() * size.pause)
-            keys += child.kill()
-        else:
-            delay = aim.next()
-            keys = Child(work, KEY, Doom(chance.randint(1, 4), delay)).bury()
-        tail = torn_tail(path)
-        # A child that died before its first write leaves the tail of the one before.
-        is_torn = tail is not None and tail not in tails
-        tails.update([tail] if tail is not None else [])
-        if delay:
-            aim.learn(delay, is_torn)
+        keys = strike(
+            partial(Child, work, KEY),
+            path,
+            tails,
+            aim,
+            chance,
+            is_aimed=chance.random() < 0.7,
+            pause=size.pause,
+        )
         account.see("kills")
         reader.refresh()
         look_up(reader, keys, size, account)
@@ -163,6 +157,45 @@ def _kill_on_one_file(
             fresh.torn == len(tails), f"{len(tails)} lines were torn and the file tells of {fresh.torn}"
         )
     fresh.close()
+
+
+def strike(
+    begin: Callable[[Doom | None], Child],
+    path: Path,
+    tails: set[int],
+    aim: Aim,
+    chance: random.Random,
+    *,
+    is_aimed: bool,
+    pause: float,
+    most: int = 3,
+) -> list[bytes]:
+    """Start a child and kill it; return what it acknowledged.
+
+    Args:
+        begin: Starts it, with or without a doom.
+        path: The file that it writes to.
+        tails: Where torn lines begin in it; one that was torn now is added.
+        aim: Chooses the moment of a write, and learns from what came of it.
+        chance: Chooses.
+        is_aimed: Whether it dies in a write, rather than at a random moment.
+        pause: Seconds until a random moment, at most.
+        most: Words that are waited for before, at most.
+    """
+    delay = aim.next() if is_aimed else 0.0
+    child = begin(Doom(chance.randint(1, 4), delay) if is_aimed else None)
+    words: list[bytes] = []
+    if not is_aimed:
+        words = child.words(at_least=chance.randint(0, most))
+        time.sleep(chance.random() * pause)
+    words += child.die()
+    tail = torn_tail(path)
+    # A child that died before its first write leaves the tail of the one before.
+    is_torn = tail is not None and tail not in tails
+    tails.update([tail] if tail is not None else [])
+    if is_aimed:
+        aim.learn(delay, is_torn)
+    return words
 
 
 def trained_aim(chance: random.Random, folder: Path) -> Aim:

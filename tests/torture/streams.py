@@ -8,7 +8,6 @@ other half into the write of a line.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,9 +18,9 @@ import httpx
 from httpx_cassette import CassetteMiss, CassetteStop
 
 from ._calls import URL, Upstream, answer_to, ask, async_client, client, question, said
-from ._children import Child, Doom
+from ._children import Child
 from ._trial import Account, Setting, Trial
-from .kill import Aim, torn_tail, trained_aim
+from .kill import Aim, strike, trained_aim
 
 __all__ = ["TRIALS"]
 
@@ -30,6 +29,9 @@ SHORTEST, LONGEST = 3_000, 7_000
 
 #: Bytes of a question, which is the word that a child acknowledges by.
 WORD = 12
+
+#: Seconds until a kill at a random moment, at most: of some streams.
+PAUSE = 0.08
 
 PER_FILE = 25
 
@@ -49,7 +51,7 @@ def _kill(setting: Setting, account: Account, record: Callable[..., None]) -> No
         _kill_on_one_file(chance, aim, account, min(PER_FILE, kills), path, record)
         path.unlink()
     # Where no stream came to its end, none can be lost.
-    account.need("acknowledged", account.counts["kills"] / 4)
+    account.need("acknowledged", account.counts["kills"] / 10)
     account.need("killed in a stream", 0.05 * account.counts["kills"])
     account.need("torn tails", TORN * account.counts["kills"])
 
@@ -61,25 +63,13 @@ def _kill_on_one_file(
     tails: set[int] = set()
     for number in range(kills):
         fsync = bool(number % 2)
-        delay = 0.0
         work = partial(record, path, fsync, f"{number:03}")
-        if number % 4 < 2:
-            child = Child(work, WORD)
-            words = child.words(at_least=chance.randint(0, 4))
-            time.sleep(chance.random() * 0.08)
-            words += child.kill()
-        else:
-            delay = aim.next()
-            words = Child(work, WORD, Doom(chance.randint(1, 3), delay)).bury()
+        begin = partial(Child, work, WORD)
+        words = strike(begin, path, tails, aim, chance, is_aimed=number % 4 >= 2, pause=PAUSE, most=6)
         account.see("kills")
         begun = [word for word in words if word.startswith(b"begun")]
         ended = [word.decode()[6:] for word in words if word.startswith(b"ended")]
         account.see("killed in a stream", len(begun) > len(ended))
-        tail = torn_tail(path)
-        is_torn = tail is not None and tail not in tails
-        tails.update([tail] if tail is not None else [])
-        if delay:
-            aim.learn(delay, is_torn)
         finished += ended
     account.see("acknowledged", len(finished))
     account.see("torn tails", len(tails))
