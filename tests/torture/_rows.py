@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ._trial import Account
 
@@ -63,11 +62,7 @@ def read_kept(path: Path) -> list[Row]:
     """Return the rows of a file; none where it does not exist."""
     if not path.exists():
         return []
-    return [_row(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _row(data: dict[str, Any]) -> Row:
-    return Row(**data)
+    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def as_text(row: Row, width: int) -> str:

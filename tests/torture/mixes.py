@@ -54,7 +54,7 @@ def _mixed(setting: Setting, account: Account, run: Callable[..., Told]) -> None
     """Let workers ask the same and other questions at once, and compare what they were told."""
     questions = setting.of(30, 400)
     path, server = setting.folder / "mixed.jsonl", Server()
-    told = run(path, server, questions, setting.folder)
+    told = run(path, server, questions)
     account.see("answers", len(told))
     account.see("questions", len(dict(told)))
     account.see("answers from others' calls", len(told) - len(set(server.paid)))
@@ -84,7 +84,7 @@ def _words(worker: int, questions: int) -> list[str]:
     return [each for pair in zip(shared[at:] + shared[:at], own, strict=True) for each in pair]
 
 
-def _threads(path: Path, server: Upstream, questions: int, folder: Path) -> Told:
+def _threads(path: Path, server: Upstream, questions: int) -> Told:
     """Threads that share a client, and threads that have their own."""
     with client(path, "record", server, fsync=False) as shared:
 
@@ -98,7 +98,7 @@ def _threads(path: Path, server: Upstream, questions: int, folder: Path) -> Told
             return [each for told in pool.map(work, range(WORKERS)) for each in told]
 
 
-def _loop(path: Path, server: Upstream, questions: int, folder: Path, *, backend: str) -> Told:
+def _loop(path: Path, server: Upstream, questions: int, *, backend: str) -> Told:
     """Tasks of one event loop that share a client."""
     told: Told = []
 
@@ -117,11 +117,11 @@ def _loop(path: Path, server: Upstream, questions: int, folder: Path, *, backend
     return told
 
 
-def _everything(path: Path, server: Upstream, questions: int, folder: Path) -> Told:
+def _everything(path: Path, server: Upstream, questions: int) -> Told:
     """Threads, an asyncio loop and a trio loop, each in a thread, all at once."""
     with ThreadPoolExecutor(3) as pool:
         works = [_threads, partial(_loop, backend="asyncio"), partial(_loop, backend="trio")]
-        found = pool.map(lambda work: work(path, server, questions, folder), works)
+        found = pool.map(lambda work: work(path, server, questions), works)
         return [each for told in found for each in told]
 
 
