@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import httpx_cassette
 from httpx_cassette import CassetteStop
 
 from . import (
@@ -41,7 +43,7 @@ from . import (
     writers,
 )
 from ._children import kill_left
-from ._rows import Row, as_text, judge, keep, read_kept, summary
+from ._rows import Origin, Row, as_text, judge, keep, read_kept, summary
 from ._trial import Account, Setting, Skipped, Trial
 
 #: Quick families first: what is broken shows early.
@@ -67,15 +69,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 2
     path = options.resume or Path(tempfile.mkdtemp(prefix="torture-rows-")) / "rows.jsonl"
-    kept = {row.name: row for row in read_kept(path) if row.is_fine and row.is_short == options.short}
+    origin = Origin(options.short, options.seed, platform.python_version(), _digest_of_code())
+    found = read_kept(path)
+    kept = {row.name: row for row in found if row.is_fine and row.origin == origin}
     width = max(map(len, chosen))
     say = _silent if options.json else _say
     say(f"rows are kept in {path}; to go on with the others: --resume {path}")
+    if others := sum(row.origin != origin for row in found):
+        say(f"{others} of its rows are of other code, another form, seed or Python, and are not taken over")
     rows = []
     for name, trial in chosen.items():
         row = kept.get(name)
         if row is None:
-            row = _run(name, trial, options)
+            row = _run(name, trial, origin)
             keep(path, row)
         rows.append(row)
         say(as_text(row, width))
@@ -90,7 +96,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--short", action="store_true", help="the form for every change: 90 seconds at most")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="families, or family/trial")
     parser.add_argument(
-        "--resume", type=Path, metavar="FILE", help="take over the rows of FILE, add the others to it"
+        "--resume",
+        type=Path,
+        metavar="FILE",
+        help="take over the rows of FILE that are of this code, form, seed and Python, add the others",
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON when all are there")
     parser.add_argument("--seed", type=int, default=7, metavar="N", help="of every choice (default: 7)")
@@ -105,10 +114,18 @@ def _chosen(only: Sequence[str]) -> Iterator[tuple[str, Trial]]:
                 yield name, trial
 
 
-def _run(name: str, trial: Trial, options: argparse.Namespace) -> Row:
+def _digest_of_code() -> str:
+    digest = hashlib.sha256()
+    for folder in (Path(httpx_cassette.__file__).parent, Path(__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _run(name: str, trial: Trial, origin: Origin) -> Row:
     folder = Path(tempfile.mkdtemp(prefix="torture-"))
     account = Account()
-    setting = Setting(options.short, folder, random.Random(f"{options.seed} {name}"))
+    setting = Setting(origin.is_short, folder, random.Random(f"{origin.seed} {name}"))
     verdict, notes = "", []
     started = time.monotonic()
     try:
@@ -128,7 +145,7 @@ def _run(name: str, trial: Trial, options: argparse.Namespace) -> Row:
         verdict, notes = judge(account)
     figure = ", ".join(f"{count:,} {what}" for what, count in account.counts.items())
     seconds = round(time.monotonic() - started, 1)
-    return Row(name, trial.promise, verdict, figure, notes, seconds, options.short, platform.python_version())
+    return Row(name, trial.promise, verdict, figure, notes, seconds, origin)
 
 
 def _say(text: str) -> None:

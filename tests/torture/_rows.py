@@ -6,12 +6,29 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ._trial import Account
 
-__all__ = ["Row", "as_text", "judge", "keep", "read_kept"]
+__all__ = ["Origin", "Row", "as_text", "judge", "keep", "read_kept", "summary"]
 
 HELD, FAILED, VOID, SKIPPED = "held", "failed", "proves nothing", "skipped"
+
+
+class Origin(NamedTuple):
+    """What a row depends on: of another one it says nothing.
+
+    Args:
+        is_short: Whether it was the short form.
+        seed: Of every choice.
+        python: The version of Python.
+        code: A digest of the package and the trials.
+    """
+
+    is_short: bool
+    seed: int
+    python: str
+    code: str
 
 
 @dataclass(frozen=True)
@@ -25,8 +42,7 @@ class Row:
         figure: What was counted.
         notes: What was seen that must not be, or why nothing was.
         seconds: How long it took.
-        is_short: Whether it was the short form.
-        python: The version of Python.
+        origin: Of what run it is.
     """
 
     name: str
@@ -35,8 +51,7 @@ class Row:
     figure: str
     notes: list[str]
     seconds: float
-    is_short: bool
-    python: str
+    origin: Origin
 
     @property
     def is_fine(self) -> bool:
@@ -60,9 +75,9 @@ def keep(path: Path, row: Row) -> None:
 
 def read_kept(path: Path) -> list[Row]:
     """Return the rows of a file; none where it does not exist."""
-    if not path.exists():
-        return []
-    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = map(json.loads, lines)
+    return [Row(**{**row, "origin": Origin(*row["origin"])}) for row in rows]
 
 
 def as_text(row: Row, width: int) -> str:
