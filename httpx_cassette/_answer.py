@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import CassetteDamaged
@@ -124,14 +123,13 @@ def _replay(stored: StoredResponse, dialect: str, served: Served, settings: Sett
 def _check_script(script: list[Any]) -> None:
     """Meet a mistake now, not when half of the stream is with the caller."""
     for event in script:
-        if "json" not in event and not isinstance(event["text"], str):
-            raise ValueError("an event of the script is no text")
-        for name, value in event.get("extra", ()):
-            if not isinstance(name, str) or not isinstance(value, str):
-                raise ValueError("an extra field of an event is no text")
-        for name in ("event", "id"):
-            if not isinstance(event.get(name), (str, NoneType)):
+        texts = [] if "json" in event else [("text", event["text"])]
+        texts += [("extra field", text) for name, value in event.get("extra", ()) for text in (name, value)]
+        texts += [(name, event[name]) for name in ("event", "id") if event.get(name) is not None]
+        for name, text in texts:
+            if not isinstance(text, str):
                 raise ValueError(f"the {name} of an event is no text")
+            text.encode()  # A lone surrogate, which JSON can escape, cannot be sent.
 
 
 def render_script(stored: StoredResponse, dialect: str, settings: Settings) -> Iterator[bytes]:

@@ -264,6 +264,9 @@ def test_a_script_of_another_framing_than_its_format_is_not_cut(tmp_path: Path) 
         script([{"text": "x", "extra": [["a"]]}]),
         script([{"text": "x", "extra": [["a", 7]]}]),
         script([{"text": "x", "extra": 7}]),
+        script([{"text": "\ud800"}]),
+        script([{"text": "x", "event": "\udfff"}]),
+        script([{"json": {}, "extra": [["a", "\ud800"]]}]),
     ],
     ids=json.dumps,
 )
