@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import base64
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ._call import Json
 from ._errors import CassetteError
 from ._paths import Paths
+from ._pieces import hides_secret, pieced_texts, without_spelled_secrets
 from ._redact import Redaction
+from ._rules import join_text
 from .dialects import Dialect
 from .dialects._framing import FRAMINGS, Event, load_event_json
 from .dialects._script import Script, StreamTable, assemble, prove, verbatim
 
-__all__ = ["LiveStream", "find_framing", "stored_bytes"]
+__all__ = ["LiveStream", "find_framing", "redacted_answer", "stored_bytes"]
 
 # The first of these is llama.cpp's, and no SSE client's.
 _SSE_STARTS = (b"error:", b"data:", b"event:", b"id:", b"retry:", b":")
@@ -86,7 +88,6 @@ class LiveStream:
         opaque = self._table.opaque if self._table is not None else ()
         self._opaque = Paths(f"[*].json{'' if path[0] == '[' else '.'}{path}" for path in opaque)
         self._events: list[Event] = []
-        self._is_verbatim = False
         self.fault: str | None = None
 
     @property
@@ -145,31 +146,37 @@ class LiveStream:
             self._progress.observe(event, value)
 
     def members(self, raw: bytes, redaction: Redaction) -> dict[str, Json]:
-        """Return what is stored of the stream: its script, or where it is no text its bytes."""
+        """Return what is stored of the stream: its script, or where it is no text its bytes.
+
+        Raises:
+            CassetteError: A credential stands in it that cannot be replaced.
+        """
         if not self._parser.is_text or self._parser.overflowed:
             return stored_bytes(raw, redaction)
+        script, is_assembled = self._script()
+        plain = without_spelled_secrets(script, redaction)
+        for pieces in pieced_texts(plain, self._table, is_assembled, self._opaque):
+            if hides_secret(pieces, redaction):
+                raise CassetteError(
+                    "a credential stands in the text of the stream, in pieces that were not joined"
+                )
+        stored = redacted_answer(script, redaction, self._opaque)
+        kind = "assembled" if is_assembled else "verbatim"
+        return {"framing": self.framing, "stored": kind, "script": stored}
+
+    def _script(self) -> tuple[Script, bool]:
+        """Return the script before it is redacted, and whether it is assembled."""
         if self._table is not None:
             script, self.fault = _assemble(self._events, self._table)
             if self.fault is None:
-                return self._script(redacted_answer(script, redaction, self._opaque), "assembled")
-        self._is_verbatim = True
-        return self._script(redaction.json(verbatim(self._events), self._opaque), "verbatim")
+                return script, True
+        return verbatim(self._events), False
 
-    def _script(self, script: Json, stored: str) -> dict[str, Json]:
-        return {"framing": self.framing, "stored": stored, "script": script}
-
-    def hides_secret(self, redaction: Redaction) -> bool:
-        """Tell whether text that stands in pieces holds a credential that no piece shows.
-
-        Nothing says which pieces belong together, so those that stand at one place are joined.
-        """
-        if not self._is_verbatim:
-            return False
-        pieces: dict[str, list[str]] = {}
-        for event in verbatim(self._events):
-            _collect_text(event, "", pieces)
-        redact = redaction.text
-        return any(redact("".join(found)) != "".join(map(redact, found)) for found in pieces.values())
+    def texts_in_pieces(self, members: dict[str, Json]) -> Iterator[str]:
+        """Yield what the pieces of a stream say together, as ``members`` are stored of it."""
+        is_assembled = members.get("stored") == "assembled"
+        for pieces in pieced_texts(members.get("script"), self._table, is_assembled, Paths(())):
+            yield join_text(pieces)
 
 
 def _assemble(events: list[Event], table: StreamTable) -> tuple[Script, str | None]:
@@ -179,17 +186,6 @@ def _assemble(events: list[Event], table: StreamTable) -> tuple[Script, str | No
         return script, prove(events, script, table)
     except Exception as error:  # An event of a shape that nobody thought of; the answer is paid for.
         return [], f"assembling it raised {type(error).__name__}"
-
-
-def _collect_text(value: Json, place: str, pieces: dict[str, list[str]]) -> None:
-    if isinstance(value, str):
-        pieces.setdefault(place, []).append(value)
-    elif isinstance(value, Mapping):
-        for name, child in value.items():
-            _collect_text(child, f"{place}.{name}", pieces)
-    elif isinstance(value, list):
-        for child in value:
-            _collect_text(child, f"{place}[]", pieces)
 
 
 class _AnyProgress:
@@ -222,26 +218,4 @@ def redacted_answer(document: Json, redaction: Redaction, opaque: Paths | None =
         redaction: What must not reach the file.
         opaque: Where something stands that must come back to the byte.
     """
-    return _without_spelled_secrets(redaction.json(document, opaque), redaction)
-
-
-def _without_spelled_secrets(value: Json, redaction: Redaction) -> Json:
-    if isinstance(value, dict):
-        return {name: _without_spelled_secrets(child, redaction) for name, child in value.items()}
-    if not isinstance(value, list):
-        return value
-    tokens = [item.get("token") if isinstance(item, dict) else item for item in value]
-    pieces = [token for token in tokens if isinstance(token, str)]
-    if len(pieces) > 1 and len(pieces) == len(value):
-        spelled = "".join(pieces)
-        if redaction.text(spelled) != spelled:
-            return [_without_token(item) for item in value]
-    return [_without_spelled_secrets(item, redaction) for item in value]
-
-
-def _without_token(item: Json) -> Json:
-    """Return an element of a list that spells a secret, without its part of it."""
-    if not isinstance(item, dict):
-        return "<redacted:token>"
-    hidden: dict[str, Json] = {"token": "<redacted:token>", "bytes": None, "top_logprobs": []}
-    return {name: hidden.get(name, value) for name, value in item.items()}
+    return without_spelled_secrets(redaction.json(document, opaque), redaction)

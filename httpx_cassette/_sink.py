@@ -20,6 +20,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import chain
 from typing import NamedTuple
 
 from ._call import Json, LiveHead
@@ -329,7 +330,7 @@ class Sink:
             request=order.request,
             policy=order.policy,
         )
-        found = order.tripwire.find(new.body)
+        found = self._find_credential(new.body, body)
         if found is not None:
             raise CassetteError(
                 f"{found} would have been written to the cassette; keep it out of the prompt and the answer, "
@@ -343,9 +344,14 @@ class Sink:
         """Return the members of a stream and its finish reason."""
         assert self._stream is not None
         members = self._stream.members(b"".join(self._body), self._order.redaction)
-        if self._stream.hides_secret(self._order.redaction):
-            raise CassetteError("a credential stands in the text of the stream, which could not be assembled")
         return members, self._stream.finish
+
+    def _find_credential(self, line: bytes, members: dict[str, Json]) -> str | None:
+        """Return the name of a credential at hand that is in the line, or in what its pieces say together."""
+        find = self._order.tripwire.find
+        texts = self._stream.texts_in_pieces(members) if self._stream is not None else ()
+        spelled = (text.encode("utf-8", "surrogatepass") for text in texts)
+        return next(filter(None, map(find, chain((line,), spelled))), None)
 
     def _plain_members(self) -> tuple[dict[str, Json], Json] | Fate:
         """Return the members of a body that is no stream and its finish reason, or why it is not stored."""

@@ -46,7 +46,7 @@ PARTS = {
         "httpx2 _transport _driver _library _bodies _waiting", "flow ledger settings key cassette redact data"
     ),
     "flow": Part(
-        "_flow _session _flight _search _explain _answer _sink _live_stream _decoding",
+        "_flow _session _flight _search _explain _answer _sink _live_stream _pieces _decoding",
         "miss ledger settings dialects dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),

@@ -656,6 +656,52 @@ def test_a_credential_in_pieces_does_not_reach_the_file() -> None:
     assert re.fullmatch("<redacted:openai-key:[0-9a-f]{16}>", bench.text)
 
 
+def in_pieces(text: str) -> list[str]:
+    """Return a text in pieces of five characters."""
+    return [text[start : start + 5] for start in range(0, len(text), 5)]
+
+
+def data_of(document: dict[str, Any]) -> bytes:
+    """Return one event of a stream."""
+    return b"data: " + orjson.dumps(document) + b"\n\n"
+
+
+def chunk(text: str = "Hi", **more: object) -> dict[str, Any]:
+    """Return one document of a chat stream."""
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}], **more}
+
+
+def dated(number: int, text: str) -> bytes:
+    """Return one event of a server that says anew when it was made, so that its text is not joined."""
+    return data_of(chunk(text, created=1_700_000_000 + number))
+
+
+def choices_that_say(*texts: str) -> list[dict[str, Any]]:
+    """Return the pieces of texts, one choice for each, by turns."""
+    turns = zip(*map(in_pieces, texts), strict=False)
+    return [{"index": index, "text": piece} for turn in turns for index, piece in enumerate(turn)]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        # A whole credential in each: it is replaced where it stands, and the next text is another one.
+        [{"index": 0, "text": f"Use {KEY}"}, {"index": 1, "text": "Now"}],
+        [{"type": "a", "text": f"Use {KEY}"}, {"type": "b", "text": "Now"}],
+        [{"echo": f"Use {KEY}"}, {"echo": f"Use {KEY}"}],
+    ],
+    ids=["elements", "types", "repeated"],
+)
+def test_what_each_piece_shows_is_replaced_and_no_reason_to_refuse(chunks: list[dict[str, Any]]) -> None:
+    """Texts that only follow one another are not one text: the answer is kept."""
+    bench = stream().whole(*(data_of(chunk(note=note)) for note in chunks), *events("Hi")[1:])
+
+    assert KEY.encode() not in stored(bench)
+    assert b"<redacted:openai-key:" in stored(bench)
+
+
+IN_PIECES = "a credential stands in the text of the stream, in pieces that were not joined"
+OWN = "9f2Kq7Zr1xWm4Tn8Vb3Cd6Gh0Jl5Pz2Q"
 ADVICE = (
     "keep it out of the prompt and the answer, "
     "or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
@@ -671,7 +717,7 @@ ADVICE = (
                 b'data: {"a": [{"t": "%s"}]}\n\n' % KEY[start : start + 5].encode()
                 for start in range(0, len(KEY), 5)
             ],
-            "a credential stands in the text of the stream, which could not be assembled",
+            IN_PIECES,
         ),
         (
             Bench("audio/mpeg", dialect=GENERIC),
@@ -693,8 +739,55 @@ ADVICE = (
             [ANSWER.replace(b"Hi.", b"swordfish-swordfish")],
             "the environment variable MY_TOKEN would have been written to the cassette; " + ADVICE,
         ),
+        (
+            stream(dialect=GENERIC),
+            [
+                data_of({"choices": [choice]})
+                for choice in choices_that_say(
+                    KEY, "the other choice says nothing of interest, at some length"
+                )
+            ],
+            IN_PIECES,
+        ),
+        (
+            stream(),
+            [*(dated(number, piece) for number, piece in enumerate(in_pieces(KEY))), *events("Hi")[1:]],
+            IN_PIECES,
+        ),
+        (
+            stream(),
+            [*(dated(number // 5, piece) for number, piece in enumerate(in_pieces(KEY))), *events("Hi")[1:]],
+            IN_PIECES,
+        ),
+        (
+            stream(),
+            [*(data_of(chunk(note={"text": piece})) for piece in in_pieces(KEY)), *events("Hi")[1:]],
+            IN_PIECES,
+        ),
+        (
+            stream(dialect=GENERIC, credential=OWN),
+            [data_of({"delta": {"text": piece}}) for piece in in_pieces(f"It is {OWN}, keep it")],
+            "the authorization header would have been written to the cassette; " + ADVICE,
+        ),
+        (
+            stream(credential=OWN),
+            [*(dated(number, piece) for number, piece in enumerate(in_pieces(OWN))), *events("Hi")[1:]],
+            "the authorization header would have been written to the cassette; " + ADVICE,
+        ),
     ],
-    ids=["unknown stream", "bytes", "stream of bytes", "own key", "environment"],
+    ids=[
+        "unknown stream",
+        "bytes",
+        "stream of bytes",
+        "own key",
+        "environment",
+        "two choices by turns",
+        "every chunk dated",
+        "some chunks dated",
+        "unknown member",
+        "own key in an unknown stream",
+        "own key in dated chunks",
+    ],
 )
 def test_what_cannot_be_redacted_is_refused_with_the_answer(
     bench: Bench, chunks: Iterable[bytes], reason: str
