@@ -324,7 +324,8 @@ class Sink:
             sample=order.sample,
             at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             dialect=order.dialect.name,
-            finish=finish,
+            # Its own words: gateways put the sentence of an error there.
+            finish=order.redaction.json(finish),
             milliseconds=round((time.monotonic() - self._started) * 1000),
             response={"status": self._head.status, "headers": self._kept_headers(), **body},
             request=order.request,

@@ -656,6 +656,18 @@ def test_a_credential_in_pieces_does_not_reach_the_file() -> None:
     assert re.fullmatch("<redacted:openai-key:[0-9a-f]{16}>", bench.text)
 
 
+def test_a_finish_reason_that_quotes_a_credential_does_not_reach_the_file() -> None:
+    """It stands on the line a second time, beside the answer."""
+    reason = f"error: upstream refused {KEY}"
+    document = {"choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": reason}]}
+    plain = Bench().whole(orjson.dumps(document))
+    streamed = stream().whole(delta("x", reason), *events("Hi")[2:])
+
+    for bench in (plain, streamed):
+        assert KEY.encode() not in stored(bench)
+        assert "error: upstream refused <redacted:openai-key:" == str(bench.stored[0].finish)[:-17]
+
+
 def in_pieces(text: str) -> list[str]:
     """Return a text in pieces of five characters."""
     return [text[start : start + 5] for start in range(0, len(text), 5)]
