@@ -327,7 +327,7 @@ class Sink:
             # Its own words: gateways put the sentence of an error there.
             finish=order.redaction.json(finish),
             milliseconds=round((time.monotonic() - self._started) * 1000),
-            response={"status": self._head.status, "headers": self._kept_headers(), **body},
+            response={"status": self._head.status, "headers": self._kept_headers(body), **body},
             request=order.request,
             policy=order.policy,
         )
@@ -387,15 +387,23 @@ class Sink:
             return stored_bytes(raw, order.redaction), None
         return {"text": text}, None
 
-    def _kept_headers(self) -> dict[str, Json]:
+    def _kept_headers(self, body: dict[str, Json]) -> dict[str, Json]:
         kept: dict[str, Json] = {}
-        for name, value in self._head.headers:
-            lowered = name.decode("latin-1").lower()
-            if lowered in _KEPT_HEADERS:
-                text = value.decode("latin-1")
-                redaction = self._order.redaction
-                kept[lowered] = redaction.url(text) if lowered == "location" else redaction.text(text)
+        for raw_name, raw_value in self._head.headers:
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+            if name not in _KEPT_HEADERS:
+                continue
+            text = self._redacted_header(name, value)
+            if name == "content-type" and ("json" in body or "script" in body):
+                text = _as_utf8(text)
+            kept[name] = text
         return kept
+
+    def _redacted_header(self, name: str, text: str) -> str:
+        redaction = self._order.redaction
+        if name == "location":
+            return redaction.url(text)
+        return redaction.text(text)
 
     def _write_error(self, error: Exception) -> CassetteWriteError:
         content = b"".join(self._body)
@@ -416,6 +424,22 @@ class Sink:
                 "content": content,
             },
         )
+
+
+_CHARSET = r""";\s*charset\s*=\s*("[^"]*"|[^;\s]*)"""
+
+
+def _as_utf8(content_type: str) -> str:
+    """Return a content type that promises no other character set than UTF-8.
+
+    JSON and events are written anew when they are replayed, in UTF-8 whatever the server wrote.
+    """
+    return re.sub(
+        _CHARSET,
+        lambda match: match[0] if match[1].strip('"').lower() in ("utf-8", "utf8") else "",
+        content_type,
+        flags=re.IGNORECASE,
+    )
 
 
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|["\[\]{}]', re.DOTALL)

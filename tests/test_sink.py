@@ -205,6 +205,28 @@ def test_only_headers_that_mean_something_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("; charset=ISO-8859-1", ""),
+        ('; Charset="us-ascii"', ""),
+        (";charset=utf-16;profile=x", ";profile=x"),
+        ("; charset=UTF-8", "; charset=UTF-8"),
+        ('; charset="utf-8"', '; charset="utf-8"'),
+        ("; profile=charset", "; profile=charset"),
+    ],
+)
+def test_what_is_written_anew_is_promised_as_utf_8(sent: str, kept: str) -> None:
+    """JSON and events are replayed in UTF-8; a text comes back in the bytes that were sent."""
+    plain = Bench(f"application/json{sent}", dialect=GENERIC).whole(b'{"city": "Z\\u00fcrich"}')
+    streamed = Bench(f"text/event-stream{sent}", dialect=GENERIC).whole(b'data: {"t": "caf\\u00e9"}\n\n')
+    text = Bench(f"text/plain{sent}", dialect=GENERIC).whole(b"Zurich")
+
+    assert f"application/json{kept}" == plain.response["headers"]["content-type"]
+    assert f"text/event-stream{kept}" == streamed.response["headers"]["content-type"]
+    assert f"text/plain{sent}" == text.response["headers"]["content-type"]
+
+
+@pytest.mark.parametrize(
     ("options", "raw", "detail"),
     [
         ({"headers": {"content-length": "100"}}, ANSWER, "76 of 100 bytes came"),
