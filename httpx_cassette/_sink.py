@@ -42,6 +42,7 @@ __tracebackhide__ = is_stop
 _KEPT_HEADERS = frozenset(
     {
         "content-type",
+        "link",  # the next page of a list: without it a replayed loop ends after the first
         "location",
         "request-id",
         "x-request-id",
@@ -396,13 +397,17 @@ class Sink:
             text = self._redacted_header(name, value)
             if name == "content-type" and ("json" in body or "script" in body):
                 text = _as_utf8(text)
-            kept[name] = text
+            # A server may list its links in one header or in several; of others the last counts.
+            kept[name] = f"{kept[name]}, {text}" if name == "link" and name in kept else text
         return kept
 
     def _redacted_header(self, name: str, text: str) -> str:
         redaction = self._order.redaction
         if name == "location":
             return redaction.url(text)
+        if name == "link":
+            # Each is a URL, which may hold a parameter that only its name gives away.
+            text = re.sub(_LINK, lambda link: f"<{redaction.url(link[1])}>", text)
         return redaction.text(text)
 
     def _write_error(self, error: Exception) -> CassetteWriteError:
@@ -426,6 +431,7 @@ class Sink:
         )
 
 
+_LINK = r"<([^<>]*)>"
 _CHARSET = r""";\s*charset\s*=\s*("[^"]*"|[^;\s]*)"""
 
 

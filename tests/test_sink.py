@@ -74,7 +74,7 @@ class Bench:
         self.stops: list[CassetteStop] = []
         self.while_storing: Callable[[], None] = lambda: None
         call = Call(self.method, URL, ((b"authorization", f"Bearer {self.credential}".encode()),), b"")
-        order = Order(
+        self.order = order = Order(
             key=bytes(32),
             sample=0,
             dialect=self.dialect,
@@ -202,6 +202,23 @@ def test_only_headers_that_mean_something_are_kept() -> None:
     assert {"content-type", "x-request-id", "location", "request-id"} == set(kept)
     assert "https://files.test/x?a=1" == kept["location"]
     assert re.fullmatch("req <redacted:openai-key:[0-9a-f]{16}>", kept["request-id"])
+
+
+def test_the_link_to_the_next_page_is_kept_without_its_secrets() -> None:
+    """Without it a replayed list ends after its first page; a server may send several of them."""
+    answer = Bench(dialect=GENERIC)
+    links = [
+        f'<https://h.test/models?page=2&token=hunter2>; rel="next"; title="{KEY}", </first>; rel="first"',
+        f'</{KEY}>; rel="last"',
+    ]
+    named = ((b"content-type", b"application/json"), *((b"Link", link.encode()) for link in links))
+    answer.sink = Sink(answer.order, LiveHead(200, named), 0.0)
+    kept = answer.whole(b"[]").response["headers"]["link"]
+
+    assert (
+        '<https://h.test/models?page=2>; rel="next"; title="<redacted:openai-key:*>", </first>; rel="first", '
+        '</%3Credacted:openai-key:*%3E>; rel="last"'
+    ) == re.sub("[0-9a-f]{16}", "*", kept)
 
 
 @pytest.mark.parametrize(
