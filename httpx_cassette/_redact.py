@@ -43,17 +43,11 @@ from ._call import Json
 from ._errors import OptionError
 from ._late import LOADING
 from ._paths import Paths
-from ._secret_rules import (
-    WEAK_RULES,
-    Rule,
-    is_secret_query,
-    is_secret_query_name,
-    key_material,
-    strong_rules,
-)
+from ._secret_names import is_secret_query
+from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules
 from ._tripwire import HMAC_KEY_VARIABLE, Tripwire
 
-__all__ = ["DEFAULT", "Gate", "Redaction", "Tripwire", "is_secret_query_name", "scan", "scan_json"]
+__all__ = ["DEFAULT", "Gate", "Redaction", "Tripwire", "scan", "scan_json"]
 
 
 class Gate(IntFlag):

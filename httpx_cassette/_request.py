@@ -19,7 +19,7 @@ from ._multipart import split_parts
 from ._paths import Paths
 from ._redact import Gate, Redaction, scan_json
 from ._rules import join_pieces, remove_places
-from ._secret_rules import is_secret_form_name
+from ._secret_names import is_secret_form_name
 from ._url import Target, normal_url, read_target
 
 if TYPE_CHECKING:

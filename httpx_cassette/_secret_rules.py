@@ -32,16 +32,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-__all__ = [
-    "WEAK_RULES",
-    "Rule",
-    "WeakRule",
-    "is_secret_form_name",
-    "is_secret_query",
-    "is_secret_query_name",
-    "key_material",
-    "strong_rules",
-]
+__all__ = ["WEAK_RULES", "Rule", "WeakRule", "key_material", "strong_rules"]
 
 #: Gets what a pattern found and returns the part of its head that is the secret, or ``None``.
 Accept = Callable[[str], "str | None"]
@@ -470,101 +461,3 @@ WEAK_RULES = {
         r"""\\{0,3}["']?\s{0,3}(?:=>?|:)\s{0,3}\\{0,3}["']?(?P<secret>[^\s"'<>&,;\\]{4,256})"""
     ),
 }
-
-#: Parameters whose value is a credential, or is good for one upload only.
-#: ``code`` is the key of an Azure function and the code of an OAuth redirect.
-_SECRET_QUERY_NAMES = frozenset(
-    {
-        "access-key",
-        "access-token",
-        "access_key",
-        "access_token",
-        "accesskey",
-        "accesstoken",
-        "api-key",
-        "api_key",
-        "api_token",
-        "apikey",
-        "apitoken",
-        "auth-token",
-        "auth_key",
-        "auth_token",
-        "authkey",
-        "authorization",
-        "awsaccesskeyid",
-        "bearer",
-        "client_assertion",
-        "client_secret",
-        "code_verifier",
-        "googleaccessid",
-        "id_token",
-        "jwt",
-        "key",
-        "ocp-apim-subscription-key",
-        "passwd",
-        "password",
-        "private_key",
-        "private_token",
-        "pwd",
-        "refresh_token",
-        "secret",
-        "secret_key",
-        "session_token",
-        "sig",
-        "signature",
-        "subscription-key",
-        "subscription_key",
-        "token",
-        "upload_id",
-        "x-api-key",
-        "x-goog-api-key",
-        "x-goog-credential",
-        "x-goog-security-token",
-        "x-goog-signature",
-    }
-)
-
-
-#: Form fields that hold a credential whatever the API. The shorter names of a query (``code``, ``key``,
-#: ``token``) are ordinary fields in a form: dropped, two different calls would share a key.
-_SECRET_FORM_NAMES = frozenset(
-    {
-        "access_token",
-        "api_key",
-        "apikey",
-        "client_assertion",
-        "client_secret",
-        "password",
-        "private_key",
-        "refresh_token",
-        "secret_key",
-    }
-)
-
-
-def is_secret_form_name(name: str) -> bool:
-    """Tell whether a form field of this name holds a credential, and nothing that tells calls apart."""
-    return name.lower() in _SECRET_FORM_NAMES
-
-
-#: Names that are a credential in one API and a country or a page in the next: their value tells.
-_AMBIGUOUS_QUERY_NAMES = frozenset({"auth", "code", "hmac"})
-_SHORTEST_CREDENTIAL = 16
-
-
-def is_secret_query(name: str, value: str) -> bool:
-    """Say whether a query parameter holds a credential.
-
-    Args:
-        name: The decoded name.
-        value: The decoded value, or the value as sent.
-    """
-    lower = name.lower()
-    if lower in _AMBIGUOUS_QUERY_NAMES:
-        return len(value) >= _SHORTEST_CREDENTIAL
-    return lower in _SECRET_QUERY_NAMES or lower.startswith("x-amz-")
-
-
-def is_secret_query_name(name: str) -> bool:
-    """Say whether the value of a query parameter may be a credential, from its decoded name alone."""
-    return is_secret_query(name, "." * _SHORTEST_CREDENTIAL)

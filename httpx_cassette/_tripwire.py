@@ -21,7 +21,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ._call import Call
 from ._late import LOADING
-from ._secret_rules import is_secret_query
+from ._secret_names import is_secret_query
 
 __all__ = ["HMAC_KEY_VARIABLE", "Tripwire"]
 

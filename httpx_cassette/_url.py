@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from ._redact import Redaction
-from ._secret_rules import is_secret_query
+from ._secret_names import is_secret_query
 
 __all__ = ["Target", "normal_url", "read_target"]
 
