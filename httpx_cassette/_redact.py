@@ -59,7 +59,7 @@ class Gate(IntFlag):
     """``;base64,``"""
     DOLLAR = 4
     """A string or member name that begins with a dollar sign."""
-    AUDIO = 8
+    MEDIA = 8
     """A member or string that base64 without a data URL comes with: OpenAI's ``input_audio``, ``file_data``
     and ``image_generation_call``, Anthropic's ``base64``, Google's ``mimeType`` in both spellings."""
 
@@ -71,12 +71,12 @@ _CLEAN = _GATES[0]
 _MARKS = {
     b";base64,": Gate.DATA_URL,
     b'"$': Gate.DOLLAR,
-    b'"input_audio"': Gate.AUDIO,
-    b'"file_data"': Gate.AUDIO,
-    b'"image_generation_call"': Gate.AUDIO,
-    b'"base64"': Gate.AUDIO,
-    b'"mimeType"': Gate.AUDIO,
-    b'"mime_type"': Gate.AUDIO,
+    b'"input_audio"': Gate.MEDIA,
+    b'"file_data"': Gate.MEDIA,
+    b'"image_generation_call"': Gate.MEDIA,
+    b'"base64"': Gate.MEDIA,
+    b'"mimeType"': Gate.MEDIA,
+    b'"mime_type"': Gate.MEDIA,
 }
 
 

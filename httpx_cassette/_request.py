@@ -223,8 +223,8 @@ def _wanted_headers(names: tuple[str, ...]) -> tuple[frozenset[int], dict[bytes,
     return frozenset(map(len, wanted)), wanted
 
 
-_ANYTHING = Gate.SECRET | Gate.DATA_URL | Gate.DOLLAR | Gate.AUDIO
-_MEDIA = Gate.DATA_URL | Gate.AUDIO
+_ANYTHING = Gate.SECRET | Gate.DATA_URL | Gate.DOLLAR | Gate.MEDIA
+_DIGESTED = Gate.DATA_URL | Gate.MEDIA
 
 
 def _stored_body(reading: Reading, redaction: Redaction) -> Json:
@@ -251,7 +251,7 @@ def _stored_json(body: Json, redaction: Redaction, dialect: Dialect) -> tuple[Js
     if gate and gate & Gate.DOLLAR:
         # Before media become digests: those are ours, and their names are not escaped.
         body = escape_names(body, reserved_only=True)
-    if gate and gate & _MEDIA:
+    if gate and gate & _DIGESTED:
         body = _digest_media(body, dialect.media)
     return body, gate
 
