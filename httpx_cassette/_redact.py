@@ -45,6 +45,7 @@ from ._late import LOADING
 from ._paths import Paths
 from ._secret_names import is_secret_query
 from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules
+from ._suggest import nearest_name
 from ._tripwire import HMAC_KEY_VARIABLE, Tripwire
 
 __all__ = ["DEFAULT", "Gate", "Redaction", "Tripwire", "scan", "scan_json"]
@@ -493,8 +494,7 @@ def _from_arguments(option: Mapping[str, object]) -> Redaction:
     arguments = {name: value for name, value in option.items() if name != "key_id"}
     for name in arguments:
         if name not in known:
-            advice = _nearest(str(name), known) or f"the names are {', '.join(known)}"
-            raise OptionError(f"redact has no argument {name!r}; {advice}")
+            raise OptionError(f"redact has no argument {name!r}{nearest_name(str(name), known)}")
     redaction = Redaction(**arguments)  # type: ignore[arg-type]
     wanted = option.get("key_id")
     if wanted is not None and wanted != redaction.as_json().get("key_id"):
@@ -503,14 +503,6 @@ def _from_arguments(option: Mapping[str, object]) -> Redaction:
             "set the same key wherever the cassette is used"
         )
     return redaction
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    # Imported here: only a mistake needs it.
-    import difflib
-
-    near = difflib.get_close_matches(word, known, 1, 0.4)
-    return f"write {near[0]!r}" if near else ""
 
 
 def _check_types(strong: object, patterns: object, paths: object, weak: object) -> None:
@@ -561,8 +553,10 @@ def _check_weak(weak: Sequence[str], patterns: Mapping[str, object]) -> None:
     known = [*WEAK_RULES, *patterns]
     for kind in weak:
         if kind not in known:
-            advice = _nearest(kind, known) or f"the kinds are {', '.join(known)}"
-            raise OptionError(f"redact: no weak kind is named {kind!r}; {advice}, or add a pattern for it")
+            raise OptionError(
+                f"redact: no weak kind is named {kind!r}{nearest_name(kind, known)}; "
+                "an own one needs a pattern"
+            )
 
 
 def _hmac_key(paths: Sequence[str], weak: Sequence[str]) -> bytes:
