@@ -56,8 +56,8 @@ _Watched = tuple[str, str]
 class Tripwire:
     """The credentials that must not be in a line.
 
-    Making one reads the names of the environment's variables (about 0.2 us each).  The matcher is kept per
-    set of values, so that a process pays for it once and not per recording.
+    Which variables hold a credential is remembered for the names of an environment, and the matcher for a set
+    of values: a process pays for both once, and each recording for reading the values.
 
     Args:
         call: The call whose own credentials are looked for, as the client sent it.
@@ -133,13 +133,19 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[_Watched]:
         yield f"the environment variable {name}", environ[name]
 
 
+# A process has one environment; a few more where tests set variables and take them back.
 @functools.lru_cache(maxsize=4)
 def _credential_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of variables that hold a credential; the names hardly ever change."""
-    kept = (*_VARIABLE_ENDINGS, HMAC_KEY_VARIABLE)
-    return tuple(name for name in names if name.upper().endswith(kept))
+    """Return the names of variables that hold a credential."""
+    return tuple(
+        name
+        for name in names
+        if name.upper().endswith(_VARIABLE_ENDINGS) or name.upper() == HMAC_KEY_VARIABLE
+    )
 
 
+# One for each credential that calls are made with: servers that pass on their users' keys have many, and make
+# the matcher anew when they come round, in a fraction of a millisecond.
 @functools.lru_cache(maxsize=32)
 def _matcher(
     watched: tuple[_Watched, ...],

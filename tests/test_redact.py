@@ -844,6 +844,13 @@ def test_the_tripwire_knows_variables_by_their_ending(variable: str) -> None:
     assert found == f"the environment variable {variable}"
 
 
+def test_the_variable_of_the_hmac_key_is_known_by_its_whole_name() -> None:
+    """What ends like it is another one."""
+    tripwire = Tripwire(make_call(), {"OLD_HTTPX_CASSETTE_HMAC_KEY": KEY, "CACHE_KEY": KEY})
+
+    assert tripwire.find(KEY.encode()) is None
+
+
 @pytest.mark.parametrize(
     "value",
     [
