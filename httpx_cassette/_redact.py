@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntFlag
+from itertools import count
 from typing import TypeAlias, cast
 from urllib.parse import quote, unquote_plus
 
@@ -44,7 +45,7 @@ from ._errors import OptionError
 from ._late import LOADING
 from ._paths import Paths
 from ._secret_names import is_secret_query
-from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules
+from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules, without_edges
 from ._suggest import nearest_name
 from ._tripwire import HMAC_KEY_VARIABLE, Tripwire
 
@@ -177,6 +178,10 @@ _KIND = r"[a-z][a-z0-9-]{0,31}"
 #: Shorter than any credential: ``://a:b@`` has seven characters and a host.
 _SHORTEST = 8
 
+#: Rounds in which each credential frees the next one that is glued to it.  A text with more of them would
+#: take as many rounds as it has credentials, and a time that grows with the square of its length.
+_PATIENCE = 3
+
 #: Changing it changes every placeholder, and with them keys: a new version of the rules.
 _DIGEST_PREFIX = b"httpx-cassette redaction 1\n"
 
@@ -196,15 +201,19 @@ _Stamp: TypeAlias = Callable[[str], "tuple[int, str] | None"]
 #: Places that are left alone: the identity of the container, and the step in it.
 _Kept: TypeAlias = "AbstractSet[tuple[int, str | int]]"
 
-_OwnRule: TypeAlias = "tuple[re.Pattern[str], _Stamp]"
+#: A pattern, the same without edges, and what becomes of what it finds.
+_OwnRule: TypeAlias = "tuple[re.Pattern[str], re.Pattern[str], _Stamp]"
+
+#: Gets a text, and yields the spans of it in which a pattern is looked for.
+_Spans: TypeAlias = Callable[[str], "Iterator[tuple[int, int]]"]
 
 
-def _substitute(text: str, pattern: re.Pattern[str], stamp: _Stamp) -> str:
-    """Return the text with every match replaced, placeholders left alone; itself if there is none."""
+def _substitute(text: str, pattern: re.Pattern[str], stamp: _Stamp, spans: _Spans) -> str:
+    """Return the text with every match replaced; itself if there is none."""
     group: str | int = "secret" if "secret" in pattern.groupindex else 0
     parts: list[str] = []
     done = 0
-    for start, stop in _free_spans(text):
+    for start, stop in spans(text):
         for match in pattern.finditer(text, start, stop):
             found = match[group]
             stamped = stamp(found) if found else None
@@ -226,6 +235,19 @@ def _free_spans(text: str) -> Iterator[tuple[int, int]]:
         yield start, placeholder.start()
         start = placeholder.end()
     yield start, len(text)
+
+
+def _glued_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield of each span between placeholders what has no blank between it and one of them."""
+    for start, stop in _free_spans(text):
+        first = _compiled("[ \\t\\r\\n]").search(text, start, stop)
+        if first is None:
+            yield start, stop
+            continue
+        if start > 0:
+            yield start, first.start()
+        if stop < len(text):
+            yield max(text.rfind(blank, start, stop) for blank in " \t\r\n") + 1, stop
 
 
 def _stamp_strong(rule: Rule) -> _Stamp:
@@ -341,13 +363,14 @@ class Redaction:
 
     def text(self, value: str) -> str:
         """Return the text with its secrets replaced: the very same object if it holds none."""
-        while True:
+        for number in count():
             redacted = self._once(value)
             if redacted is value:
-                return value
-            # A placeholder is a boundary that was not there before, so look again until nothing changes;
-            # each round leaves fewer characters outside placeholders.
-            value = redacted
+                break
+            # A placeholder is an edge that was not there before, so look again until nothing changes; each
+            # round leaves fewer characters outside placeholders.
+            value = redacted if number < _PATIENCE else self._once(redacted, is_glued=True)
+        return value
 
     def json(self, value: Json, opaque: Paths | None = None) -> Json:
         """Return the document with the secrets in its strings and member names replaced.
@@ -386,10 +409,11 @@ class Redaction:
     def _own_rules(self, compiled: dict[str, re.Pattern[str]]) -> Iterator[_OwnRule]:
         """Yield own patterns in the order given, then the offered weak kinds in the order of the table."""
         for kind, pattern in compiled.items():
-            yield pattern, self._stamp(kind, kind in self.weak)
+            yield pattern, pattern, self._stamp(kind, kind in self.weak)
         for kind, rule in WEAK_RULES.items():
             if kind in self.weak and kind not in compiled:
-                yield re.compile(rule.pattern), self._stamp(kind, True, rule.accept)
+                loose = re.compile(without_edges(rule.pattern))
+                yield re.compile(rule.pattern), loose, self._stamp(kind, True, rule.accept)
 
     def _stamp(self, kind: str, is_weak: bool, accept: Callable[[str], str | None] | None = None) -> _Stamp:
         key = self._key if is_weak else b""
@@ -403,12 +427,15 @@ class Redaction:
 
         return stamp
 
-    def _once(self, value: str) -> str:
+    def _once(self, value: str, *, is_glued: bool = False) -> str:
+        """Run every rule once; on what is glued to placeholders without regard to the edges of a match."""
+        spans = _glued_spans if is_glued else _free_spans
         if self.strong and len(value) >= _SHORTEST:
             for rule in _rules_for(value.encode("utf-8", "surrogatepass")):
-                value = _substitute(value, _compiled(rule.pattern), _stamp_strong(rule))
-        for pattern, stamp in self._rules:
-            value = _substitute(value, pattern, stamp)
+                pattern = _compiled(without_edges(rule.pattern) if is_glued else rule.pattern)
+                value = _substitute(value, pattern, _stamp_strong(rule), spans)
+        for pattern, loose, stamp in self._rules:
+            value = _substitute(value, loose if is_glued else pattern, stamp, spans)
         return value
 
     def _walk(self, value: Json, kept: _Kept) -> Json:

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-__all__ = ["WEAK_RULES", "Rule", "WeakRule", "key_material", "strong_rules"]
+__all__ = ["WEAK_RULES", "Rule", "WeakRule", "key_material", "strong_rules", "without_edges"]
 
 #: Gets what a pattern found and returns the part of its head that is the secret, or ``None``.
 Accept = Callable[[str], "str | None"]
@@ -63,29 +63,54 @@ class WeakRule(NamedTuple):
     accept: Accept | None = None
 
 
+_EDGE, _EDGE_END = "(?#edge)", "(?#/edge)"
+
+
+def _marked(expression: str) -> str:
+    """Return the expression for an edge, between comments by which ``without_edges`` finds it."""
+    return f"{_EDGE}{expression}{_EDGE_END}"
+
+
+def without_edges(pattern: str) -> str:
+    """Return a pattern that no longer asks what stands before and behind what it finds."""
+    return re.sub(rf"{re.escape(_EDGE)}.*?{re.escape(_EDGE_END)}", "", pattern)
+
+
+#: What may end with a letter or a digit and is no word: escapes of JSON and of URLs.
+_ESCAPES_BEFORE = (
+    r"\\[bfnrt]",
+    r"\\u[0-9A-Fa-f]{4}",
+    r"\\x[0-9A-Fa-f]{2}",
+    r"%[0-9A-Fa-f]{2}",
+    r"%5[Cc][bfnrt]",
+)
+
+
+def _not_behind(letters: str, text: str = "") -> str:
+    """Return the edge that none of the letters stands before, escapes borne; looked for behind a text."""
+    before = [f"(?<!{letters}{text})", *(f"(?<={escape}{text})" for escape in _ESCAPES_BEFORE)]
+    return _marked(f"(?:{'|'.join(before)})")
+
+
 def _bounded(literal: str) -> str:
     """Return the expression for a literal with no letter or digit before it, escapes borne.
 
-    The literal stands first and the boundary is looked up behind it, because ``re`` searches for a
+    The literal stands first and the edge is looked up behind it, because ``re`` searches for a
     leading literal fast and for a leading assertion slowly.
     """
     text = re.escape(literal)
-    before = (
-        rf"(?<![A-Za-z0-9]{text})",
-        rf"(?<=\\[bfnrt]{text})",
-        rf"(?<=\\u[0-9A-Fa-f]{{4}}{text})",
-        rf"(?<=\\x[0-9A-Fa-f]{{2}}{text})",
-        rf"(?<=%[0-9A-Fa-f]{{2}}{text})",
-        rf"(?<=%5[Cc][bfnrt]{text})",
-    )
-    return f"{text}(?:{'|'.join(before)})"
+    return text + _not_behind("[A-Za-z0-9]", text)
+
+
+#: No letter or digit behind what has a length of its own.
+_END = _marked("(?![A-Za-z0-9])")
 
 
 def _run(
     kind: str, literals: str, alphabet: str, least: int, *, exact: bool = False, accept: Accept | None = None
 ) -> Iterator[Rule]:
     """Yield the rules for literals that are followed by a run of one alphabet."""
-    length = f"{{{least}}}(?![A-Za-z0-9])" if exact else f"{{{least},}}"
+    length = f"{{{least}}}{_END}" if exact else f"{{{least},}}"
     for literal in literals.split():
         tail = rf"[{alphabet}\\{_ESCAPES if '/' in alphabet else ''}]{{{least}}}"
         yield Rule(kind, literal, f"{_bounded(literal)}{_letter(alphabet)}{length}", tail, accept)
@@ -228,8 +253,6 @@ _SLASH = r"(?:\\{0,4}/|(?:%5[Cc]){0,4}%2[Ff])"
 _ENCODED_USER = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%(?!2[3Ff]|3[AaFf]|40)[0-9A-Fa-f]{2})"
 _ENCODED_PASSWORD = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%(?!2[3Ff]|3[Ff])[0-9A-Fa-f]{2})"
 _ENCODED_USERINFO = rf"{_ENCODED_USER}{{0,256}}%3[Aa]{_ENCODED_PASSWORD}{{1,256}}|[A-Za-z0-9_-]{{20,256}}"
-#: What stands before a credential that has no literal at its head.
-_EDGE = r"(?<=\\[bfnrt])|(?<=%[0-9A-Fa-f]{2})|(?<=%5[Cc][bfnrt])"
 
 
 def _table() -> Iterator[Rule]:
@@ -296,14 +319,15 @@ def _table() -> Iterator[Rule]:
     yield Rule(
         "azure-secret",
         "Q~",
-        rf"(?:(?<![A-Za-z0-9_~.])|{_EDGE})[A-Za-z0-9_~.]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}(?![A-Za-z0-9_~-])",
+        rf"{_not_behind('[A-Za-z0-9_~.]')}[A-Za-z0-9_~.]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}"
+        + _marked("(?![A-Za-z0-9_~-])"),
         r"[A-Za-z0-9_~.-]{31}",
     )
     # The common annotated key: a signature at a fixed place in 84 characters (security-utilities).
     yield Rule(
         "azure-key",
         "JQQJ9",
-        rf"(?:(?<![A-Za-z0-9])|{_EDGE})[A-Za-z0-9]{{52}}JQQJ9[A-Za-z0-9]{{27}}(?:[A-Za-z0-9]{{2}}==)?(?![A-Za-z0-9])",
+        rf"{_not_behind('[A-Za-z0-9]')}[A-Za-z0-9]{{52}}JQQJ9[A-Za-z0-9]{{27}}(?:[A-Za-z0-9]{{2}}==)?{_END}",
         r"[A-Za-z0-9]{27}",
     )
     names = ("AccountKey", "SharedAccessKey")
@@ -333,7 +357,7 @@ def _table() -> Iterator[Rule]:
         yield Rule(
             "telegram-token",
             f"{colon}AA",
-            rf"(?:(?<![0-9])|(?<=%[0-9A-Fa-f]{{2}}))[0-9]{{8,10}}{colon}AA[{_URLSAFE}]{{33}}(?![A-Za-z0-9])",
+            rf"{_not_behind('[0-9]')}[0-9]{{8,10}}{colon}AA[{_URLSAFE}]{{33}}{_END}",
             rf"[{_URLSAFE}]{{33}}",
         )
     yield from _run("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_", _ALNUM, 16)
@@ -445,16 +469,17 @@ def _if_domain(value: str) -> str | None:
 
 #: What is redacted on request only, in the order in which it is run.
 WEAK_RULES = {
-    "iban": WeakRule(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]){11,30}", _if_iban),
-    "card": WeakRule(r"(?<![0-9])[0-9](?:[ -]?[0-9]){12,18}(?![0-9])", _if_luhn),
+    "iban": WeakRule(_marked("(?<![A-Za-z0-9])") + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]){11,30}", _if_iban),
+    "card": WeakRule(_marked("(?<![0-9])") + "[0-9](?:[ -]?[0-9]){12,18}" + _marked("(?![0-9])"), _if_luhn),
     "email": WeakRule(
-        r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{3,253}",
+        _marked("(?<![A-Za-z0-9._%+-])") + r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{3,253}",
         _if_domain,
     ),
     # With a plus and the country's number, or the three groups of North America.
     "phone": WeakRule(
-        r"(?<![0-9A-Za-z])(?:\+[0-9](?:[ ().-]{0,2}[0-9]){7,14}"
-        r"|\(?[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4})(?![0-9])"
+        _marked("(?<![0-9A-Za-z])")
+        + r"(?:\+[0-9](?:[ ().-]{0,2}[0-9]){7,14}|\(?[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4})"
+        + _marked("(?![0-9])")
     ),
     "name-value": WeakRule(
         r"(?i:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key)"

@@ -8,6 +8,7 @@ import pickle
 import re
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise, permutations
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -496,6 +497,36 @@ def test_a_hostile_megabyte_takes_less_than_a_second(unit: str, hmac_key: str) -
 
     assert times[1] - times[0] < 1
     assert times[2] - times[1] < 3
+
+
+#: Whole credentials glued to one another, so that each is an edge for the next.
+GLUED = [secret for _, secret in WHOLE] + [before + secret + after for _, before, secret, after in PARTS]
+GLUED += [one + other for one, other in pairwise(GLUED)] + ["".join(GLUED)]
+WEAKLY_GLUED = ["+49301234567", "a@b.co_", "DE89370400440532013000", "4111111111111111", "555-123-4567"]
+WEAKLY_GLUED += [one + other for one, other in permutations(WEAKLY_GLUED, 2)]
+
+
+@pytest.mark.parametrize("is_weak", [False, True], ids=["strong", "weak"])
+def test_glued_credentials_take_a_time_that_grows_with_their_number(is_weak: bool, hmac_key: str) -> None:
+    """One kind or two by turns: not a round for each of them; redacting twice changes nothing."""
+    redaction = Redaction(strong=False, weak=list(WEAK_RULES)) if is_weak else DEFAULT
+    for unit in WEAKLY_GLUED if is_weak else GLUED:
+        text = unit * (100_000 // len(unit))
+        started = time.process_time()
+        redacted = redaction.text(text)
+
+        assert time.process_time() - started < 1, unit
+        assert redaction.text(redacted) is redacted
+
+
+def test_glued_credentials_all_go_and_words_elsewhere_stay() -> None:
+    """Only what touches them is looked at without regard to its edges."""
+    chain = ("sbp_" + HEX[:40]) * 9
+    words = "disk-usage-2024aBcDeFgHiJkL and\ntask-usage-2024aBcDeFgHiJkL"
+
+    redacted = DEFAULT.text(f"{words} {chain}, {chain} {words}")
+
+    assert f"{words} {'*' * 9}, {'*' * 9} {words}" == PLACEHOLDER.sub("*", redacted)
 
 
 @pytest.mark.parametrize("start", ["", HEAD, "eyJ", "Bearer ", "://a:"])
