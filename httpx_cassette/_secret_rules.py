@@ -76,13 +76,16 @@ def without_edges(pattern: str) -> str:
     return re.sub(rf"{re.escape(_EDGE)}.*?{re.escape(_EDGE_END)}", "", pattern)
 
 
-#: What may end with a letter or a digit and is no word: escapes of JSON and of URLs.
+#: What may end with a letter or a digit and is no word: escapes of JSON and of URLs, and those that colour a
+#: terminal, erase its line or move its cursor (``ESC[01;31m``, ``ESC[K``, which ``grep --color`` writes).
 _ESCAPES_BEFORE = (
     r"\\[bfnrt]",
     r"\\u[0-9A-Fa-f]{4}",
     r"\\x[0-9A-Fa-f]{2}",
     r"%[0-9A-Fa-f]{2}",
     r"%5[Cc][bfnrt]",
+    r"[0-9;\[][A-DGHJKhlm]",
+    r"%5[Bb][A-DGHJKhlm]",
 )
 
 

@@ -197,6 +197,8 @@ def spellings() -> Iterator[Any]:
             r"a\n{}\n",
             "${{K:-{}}}",
             "密{}钥",
+            "\x1b[01;31m\x1b[K{}\x1b[m\x1b[K",
+            r"\u001b[32m{}\u001b[0m",
         ]
         for place, around in enumerate(surroundings):
             before, after = around.format("\0").split("\0")
