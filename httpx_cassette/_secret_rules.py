@@ -109,6 +109,11 @@ def _bounded(literal: str) -> str:
 _END = _marked("(?![A-Za-z0-9])")
 
 
+def _both_cases(literal: str) -> tuple[str, str]:
+    """Return a literal with its percent escapes in either of their spellings."""
+    return literal, re.sub("%..", lambda escape: escape[0].lower(), literal)
+
+
 def _run(
     kind: str, literals: str, alphabet: str, least: int, *, exact: bool = False, accept: Accept | None = None
 ) -> Iterator[Rule]:
@@ -139,6 +144,11 @@ _BASE64 = "A-Za-z0-9+/="
 _HEX = "0-9a-f"
 #: What an escape of a URL begins with; the letters behind it are in every alphabet with a slash.
 _ESCAPES = "%"
+
+#: Gson writes an equals sign as an escape, which stays one where its JSON is quoted in a text.
+_GSON_EQUALS = ("u003d", "u003D")
+_JSON_EQUALS = r"(?:=|(?:\\|%5[Cc])+u003[Dd])"
+_EQUALS = rf"(?:{_JSON_EQUALS}|%3[Dd])"
 
 _LONG_RUN = r"[A-Za-z0-9]{16,}"
 _DIGIT = r"[0-9]"
@@ -276,7 +286,9 @@ def _table() -> Iterator[Rule]:
     yield from _run("google-key", "AIza", _URLSAFE, 35, exact=True)
     yield from _run("google-key", "AQ.Ab", _URLSAFE, 30)
     yield from _run("google-token", "ya29.", f"{_URLSAFE}.", 20, accept=lambda value: value.rstrip("."))
-    yield from _run("google-token", r"1//0 1\/\/0 1\\/\\/0 1%2F%2F0 1%2f%2f0", _URLSAFE, 40)
+    for literal in ("1//0", r"\/0", *_both_cases("%2F0")):
+        pattern = f"{_bounded('1')}{_SLASH}{_SLASH}0[{_URLSAFE}]{{40,}}"
+        yield Rule("google-token", literal, pattern, f"[{_URLSAFE}]{{40}}")
     yield from _run("google-secret", "GOCSPX-", _URLSAFE, 28)
     yield from _run("hf-token", "hf_ api_org_", _ALNUM, 30)
     yield from _run("groq-key", "gsk_", _ALNUM, 40)
@@ -333,10 +345,10 @@ def _table() -> Iterator[Rule]:
         rf"{_not_behind('[A-Za-z0-9]')}[A-Za-z0-9]{{52}}JQQJ9[A-Za-z0-9]{{27}}(?:[A-Za-z0-9]{{2}}==)?{_END}",
         r"[A-Za-z0-9]{27}",
     )
-    names = ("AccountKey", "SharedAccessKey")
-    for name in (f"{name}{sign}" for name in names for sign in ("=", "%3D", "%3d")):
-        pattern = rf"{name}(?P<secret>{_letter(_BASE64)}{{40,}})"
-        yield Rule("azure-key", name, pattern, rf"[{_BASE64}\\{_ESCAPES}]{{40}}")
+    for name in ("AccountKey", "SharedAccessKey"):
+        for literal in (f"{name}=", *_both_cases(f"{name}%3D"), *_GSON_EQUALS):
+            pattern = rf"{name}{_EQUALS}(?P<secret>{_letter(_BASE64)}{{40,}})"
+            yield Rule("azure-key", literal, pattern, rf"[{_BASE64}\\{_ESCAPES}]{{40}}")
 
     # Messages, payments, mail.
     for kind_of in "abcdeoprs":
@@ -356,7 +368,7 @@ def _table() -> Iterator[Rule]:
         rf"webhooks{_SLASH}[0-9]{{16,20}}{_SLASH}(?P<secret>[{_URLSAFE}]{{60,}})",
         rf"{_SLASH}[0-9]{{16}}",
     )
-    for colon in (":", "%3A", "%3a"):
+    for colon in (":", *_both_cases("%3A")):
         yield Rule(
             "telegram-token",
             f"{colon}AA",
@@ -382,21 +394,29 @@ def _table() -> Iterator[Rule]:
 
     # Shapes that name no owner.
     yield from _run("jwt", "eyJ", f"{_URLSAFE}.", 20, accept=_if_jwt)
-    yield from _signed("X-Amz-Signature=", "X-Amz-Security-Token=", "X-Goog-Signature=")
-    yield from _signed("x-amz-signature=", "x-amz-security-token=", "x-goog-signature=")
-    yield from _signed("sig=", "Signature=")
-    yield from _after(
-        "bearer", ("Bearer ", "bearer ", "Bearer%20", "bearer%20"), 16, f"{_URLSAFE}.~+/=", _if_token
-    )
-    yield from _after("basic", ("Basic ", "basic ", "Basic%20", "basic%20"), 12, _BASE64, _if_basic)
+    yield from _signed("X-Amz-Signature", "X-Amz-Security-Token", "X-Goog-Signature")
+    yield from _signed("x-amz-signature", "x-amz-security-token", "x-goog-signature")
+    yield from _signed("sig", "Signature")
+    yield from _after("bearer", _schemes("Bearer"), 16, f"{_URLSAFE}.~+/=", _if_token)
+    yield from _after("basic", _schemes("Basic"), 12, _BASE64, _if_basic)
     # The slashes may be escaped, once in a tool's arguments and once more in the JSON round them.
     for literal in ("://", r":\/", r":\\/", r":\\\/"):
         pattern = rf":{_SLASH}{_SLASH}(?P<secret>{_USERINFO})@"
         yield Rule("url-userinfo", literal, pattern, _USERINFO_TAIL, _if_userinfo)
-    for literal in ("%3A%2F%2F", "%3a%2f%2f", "%3A%5C%2F", "%3a%5c%2f"):
+    # Some leave the slashes as they are: Python's ``quote`` does, if not told otherwise.
+    for literal in _both_cases("%3A"):
         pattern = rf"%3[Aa]{_SLASH}{_SLASH}(?P<secret>{_ENCODED_USERINFO})%40"
-        tail = f"(?:%5[Cc]%2[Ff])?(?:{_ENCODED_USERINFO})%40"
+        tail = f"{_SLASH}{_SLASH}(?:{_ENCODED_USERINFO})%40"
         yield Rule("url-userinfo", literal, pattern, tail, _if_userinfo)
+
+
+#: What parts a scheme from its credentials: as it is, in a URL, in a form, and in a form inside a URL.
+_BLANKS = (" ", "%20", "+", *_both_cases("%2B"))
+
+
+def _schemes(name: str) -> tuple[str, ...]:
+    """Return what introduces the credentials of a scheme, in capitals, without, and as it is named."""
+    return tuple(spelling + blank for spelling in (name, name.lower(), name.upper()) for blank in _BLANKS)
 
 
 def _signed(*names: str) -> Iterator[Rule]:
@@ -404,15 +424,15 @@ def _signed(*names: str) -> Iterator[Rule]:
     for name in names:
         # Go's JSON writes an ampersand as an escape, HTML as a name with a semicolon.
         before = rf"(?:(?<=[?&;, ]{name})|(?<=u0026{name}))"
-        secret = r"(?P<secret>[A-Za-z0-9%+/=_.~-]{16,})"
-        yield Rule("signed-url", name, f"{name}{before}{secret}", r"[A-Za-z0-9%+/=_.~\\-]{16}", _if_signed)
+        pattern = rf"{name}{before}{_JSON_EQUALS}(?P<secret>[A-Za-z0-9%+/=_.~-]{{16,}})"
+        for literal in (f"{name}=", *_GSON_EQUALS):
+            yield Rule("signed-url", literal, pattern, r"[A-Za-z0-9%+/=_.~\\-]{16}", _if_signed)
         # The signed URL as a parameter of another; its own escapes are encoded once more.
-        for encoded in (name.replace("=", "%3D"), name.replace("=", "%3d")):
-            heads = (r"%26", r"%3[BbFf]", r"%2[0Cc]", r"u0026")
-            before = "|".join(f"(?<={head}{encoded})" for head in heads)
-            secret = r"(?P<secret>(?:[A-Za-z0-9_.~-]|%(?:25)?(?:2[BbFf]|3[Dd])){16,})"
-            pattern = f"{encoded}(?:{before}){secret}"
-            yield Rule("signed-url", encoded, pattern, r"[A-Za-z0-9%_.~\\-]{16}", _if_signed)
+        before = "|".join(f"(?<={head}{name})" for head in (r"%26", r"%3[BbFf]", r"%2[0Cc]", r"u0026"))
+        secret = r"(?P<secret>(?:[A-Za-z0-9_.~-]|%(?:25)?(?:2[BbFf]|3[Dd])){16,})"
+        for literal in _both_cases(f"{name}%3D"):
+            pattern = f"{name}(?:{before})%3[Dd]{secret}"
+            yield Rule("signed-url", literal, pattern, r"[A-Za-z0-9%_.~\\-]{16}", _if_signed)
 
 
 def _if_signed(value: str) -> str | None:
