@@ -211,8 +211,9 @@ def _if_jwt(value: str) -> str | None:
     return token if signed or long_parts >= 3 else None
 
 
-#: What documentation writes where a password would stand: stars, ``$NAME``, ``{name}``, ``%s``.
-_TEMPLATE = r"[*xX.]+|\$\w+|\$?\{+[^{}]*\}+|%s|\[[^\]]*\]"
+#: What documentation writes where a password would stand: stars, ``$NAME`` and ``$name``, ``{name}``, ``%s``.
+#: A password may begin with a dollar as well.
+_TEMPLATE = r"[*xX.]+|\$(?:[A-Z][A-Z0-9_]*|[a-z_]+|[0-9])|\$?\{+[^{}]*\}+|%s|\[[^\]]*\]"
 
 
 def _if_userinfo(value: str) -> str | None:
