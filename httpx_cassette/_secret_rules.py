@@ -174,6 +174,8 @@ def _if_sk_key(value: str) -> str | None:
     Litellm's virtual keys are 22 characters of base64url, OpenAI's first ones 48 letters and digits,
     DeepSeek's 32 hex digits.
     """
+    if value.startswith("sk-SK-"):  # Slovak as spoken in Slovakia: a voice, sk-SK-Chirp3-HD-Achernar.
+        return None
     if re.match(_SK_FAMILY, value):
         return value if re.search(_DIGIT, value[10:]) else None
     if _has_all_three(value[3:]):
@@ -216,9 +218,13 @@ def _if_jwt(value: str) -> str | None:
 _TEMPLATE = r"[*xX.]+|\$(?:[A-Z][A-Z0-9_]*|[a-z_]+|[0-9])|\$?\{+[^{}]*\}+|%s|\[[^\]]*\]"
 
 
+#: A port that something follows: in ``http://build:8080,joe@example.com`` there is no password.
+_PORT = r"[0-9]{2,5}[,;|&()\[\]{}]"
+
+
 def _if_userinfo(value: str) -> str | None:
-    password = "".join(re.split(":|%3[Aa]", value, maxsplit=1)[1:])
-    return None if re.fullmatch(_TEMPLATE, password) else value
+    password = unquote("".join(re.split(":|%3[Aa]", value, maxsplit=1)[1:]))
+    return None if re.fullmatch(_TEMPLATE, password) or re.match(_PORT, password) else value
 
 
 #: The blank of a PEM line, as it is, as a URL writes it, and as a form does.
@@ -263,9 +269,15 @@ _USERINFO = r"""[^\s/?#@:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,256}|[A-Za-z0-9_-]{20
 #: In JSON bytes a password may hold escapes, which the pattern sees undone.
 _USERINFO_TAIL = r"""\\{0,4}/?(?:[^\s/?#@:"'`<>\\]{0,256}:[^\s/?#"'`<>]{1,256}|[A-Za-z0-9_-]{20,256})@"""
 _SLASH = r"(?:\\{0,4}/|(?:%5[Cc]){0,4}%2[Ff])"
-#: The same in a URL that is part of another, where all that would end a part is an escape.
-_ENCODED_USER = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%(?!2[3Ff]|3[AaFf]|40)[0-9A-Fa-f]{2})"
-_ENCODED_PASSWORD = r"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%(?!2[3Ff]|3[Ff])[0-9A-Fa-f]{2})"
+#: What stands behind the at sign where a tag of a repository is meant, and no host: ``@v1.2.3``.
+_NO_TAG = r"(?!v[0-9]+(?:\.[0-9]+)+(?!\.?\w))"
+#: The same in a URL that is part of another: what encodes a part leaves these as they are (JavaScript's
+#: ``encodeURIComponent`` the most of them), so that a plain ``&`` ends it. The escapes are of what a userinfo
+#: does not hold: blanks, quotes, brackets, slashes and what begins another part.
+_UNRESERVED = "A-Za-z0-9._~!*()-"
+_NO_ESCAPE_OF = "0[9AaDd]|2[0237Ff]|3[CcEeFf]|5[Cc]|60"
+_ENCODED_USER = rf"(?:[{_UNRESERVED}]|%(?!{_NO_ESCAPE_OF}|3[Aa]|40)[0-9A-Fa-f]{{2}})"
+_ENCODED_PASSWORD = rf"(?:[{_UNRESERVED}]|%(?!{_NO_ESCAPE_OF})[0-9A-Fa-f]{{2}})"
 _ENCODED_USERINFO = rf"{_ENCODED_USER}{{0,256}}%3[Aa]{_ENCODED_PASSWORD}{{1,256}}|[A-Za-z0-9_-]{{20,256}}"
 
 
@@ -402,7 +414,7 @@ def _table() -> Iterator[Rule]:
     yield from _after("basic", _schemes("Basic"), 12, _BASE64, _if_basic)
     # The slashes may be escaped, once in a tool's arguments and once more in the JSON round them.
     for literal in ("://", r":\/", r":\\/", r":\\\/"):
-        pattern = rf":{_SLASH}{_SLASH}(?P<secret>{_USERINFO})@"
+        pattern = rf":{_SLASH}{_SLASH}(?P<secret>{_USERINFO})@{_NO_TAG}"
         yield Rule("url-userinfo", literal, pattern, _USERINFO_TAIL, _if_userinfo)
     # Some leave the slashes as they are: Python's ``quote`` does, if not told otherwise.
     for literal in _both_cases("%3A"):
@@ -422,18 +434,23 @@ def _schemes(name: str) -> tuple[str, ...]:
 
 def _signed(*names: str) -> Iterator[Rule]:
     """Yield the rules for parameters of signed URLs, and of AWS's authorization header."""
+    tail = rf"[A-Za-z0-9%+/=_.~\\-]{{{_SIGNATURE}}}"
     for name in names:
         # Go's JSON writes an ampersand as an escape, HTML as a name with a semicolon.
         before = rf"(?:(?<=[?&;, ]{name})|(?<=u0026{name}))"
-        pattern = rf"{name}{before}{_JSON_EQUALS}(?P<secret>[A-Za-z0-9%+/=_.~-]{{16,}})"
+        pattern = rf"{name}{before}{_JSON_EQUALS}(?P<secret>[A-Za-z0-9%+/=_.~-]{{{_SIGNATURE},}})"
         for literal in (f"{name}=", *_GSON_EQUALS):
-            yield Rule("signed-url", literal, pattern, r"[A-Za-z0-9%+/=_.~\\-]{16}", _if_signed)
+            yield Rule("signed-url", literal, pattern, tail, _if_signed)
         # The signed URL as a parameter of another; its own escapes are encoded once more.
         before = "|".join(f"(?<={head}{name})" for head in (r"%26", r"%3[BbFf]", r"%2[0Cc]", r"u0026"))
-        secret = r"(?P<secret>(?:[A-Za-z0-9_.~-]|%(?:25)?(?:2[BbFf]|3[Dd])){16,})"
+        secret = rf"(?P<secret>(?:[A-Za-z0-9_.~-]|%(?:25)?(?:2[BbFf]|3[Dd])){{{_SIGNATURE},}})"
         for literal in _both_cases(f"{name}%3D"):
             pattern = f"{name}(?:{before})%3[Dd]{secret}"
-            yield Rule("signed-url", literal, pattern, r"[A-Za-z0-9%_.~\\-]{16}", _if_signed)
+            yield Rule("signed-url", literal, pattern, tail, _if_signed)
+
+
+#: The shortest signature is SHA-1 in base64: 27 characters and an equals sign.
+_SIGNATURE = 27
 
 
 def _if_signed(value: str) -> str | None:
