@@ -1,17 +1,18 @@
 """The table of credential shapes: what a secret looks like, and how a text is told to be worth a look.
 
-Each strong rule is a literal that stands at the head of the credential, what must follow it, and a check
-on what was found.
+Each strong rule is a literal that stands before the random characters of a credential, what must follow it,
+and a check on what was found.
 The rules of this file:
 
 - *A literal first.* One pass over a text finds every literal of the table, and only the rules whose
   literal occurs, followed by enough characters of its alphabet, are run at all.
-- *One greedy run of one alphabet, then a check in Python.* A pattern has no nested quantifiers and no
-  search inside a run, so that no input makes it slower than linear: what a lookahead would have to
-  search for (a digit, the dots of a token) is checked on the run that was found.
-- *A boundary that bears escapes.* No letter or digit stands before a credential, except where that
-  letter ends an escape: the arguments of a tool call are JSON inside a string, where a line break is a
-  backslash and an ``n``.
+- *One way to match, then a check in Python.* Most patterns are one greedy run of one alphabet. Where a
+  group is repeated, its alternatives begin with different characters, and what follows it begins with
+  another one or stands within a bounded distance, so that no input takes more than linear time. What a
+  lookahead would have to search for (a digit, the dots of a token) is checked on the run that was found.
+- *An edge that bears escapes, and is marked.* No letter or digit stands before a credential, except where
+  that letter ends an escape: the arguments of a tool call are JSON inside a string, where a line break is a
+  backslash and an ``n``. Edges can be taken out of a pattern, for credentials that are glued together.
 - *Percent-encoded as well*: a prompt may hold a URL, and a URL's own parts write ``/``, ``+``, ``=`` and
   ``:`` as escapes.
 - *A missed key is worse than a redacted word*, so where a prefix is unmistakable nothing else is asked.
@@ -19,7 +20,8 @@ The rules of this file:
 Sources: the providers' own pages where they print a key, and the rule sets of gitleaks (gitleaks.toml,
 8.30), GitHub secret scanning's list of partners and microsoft/security-utilities for the lengths.
 Patterns are text and the table is built at first use: importing this must cost next to nothing.
-Nothing here knows about JSON, URLs, digests or placeholders.
+Of JSON and URLs a pattern knows how they write a character. Nothing here takes a document or a URL apart, or
+knows what becomes of what is found.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Rule(NamedTuple):
 
     Args:
         kind: The name that a placeholder carries.
-        literal: What stands at the head of it, letter by letter.
+        literal: What is in every text that has it, letter by letter: its head, or the end of that.
         pattern: The regular expression; a group named ``secret`` is what is replaced, else all of it.
         tail: A bytes expression for what follows the literal in JSON text; looser than the pattern.
         accept: The check on what the pattern found.
@@ -233,7 +235,7 @@ _PEM_NAME = r"(?:[A-Z0-9 +]|%20){0,40}"
 _PEM_END = rf"-----END{_PEM_NAME}-----\Z"
 _PEM_HEAD = rf"-----BEGIN{_PEM_NAME}-----"
 _PEM_GAP = r"\s+|\\+[nrt]"
-_PEM_LINE = r"(?:\s|\\[nrt]|\\(?!/)|%0[AaDd])*(?:[A-Za-z0-9+/=]|\\/|%2[BbFf]|%3[Dd]){32,}"
+_PEM_LINE = r"(?:\s|\\[nrt]|\\(?![nrt/])|%0[AaDd])*(?:[A-Za-z0-9+/=]|\\/|%2[BbFf]|%3[Dd]){32,}"
 _BASE64_ONLY = r"[A-Za-z0-9+/=]+"
 
 
