@@ -47,6 +47,8 @@ class ExitGuard:
     Attributes:
         pid: The process it speaks for; in any other one (a fork that Python did not see) it does nothing.
         has_missed: Whether a call was stopped in this process.
+        missed_before: Whether one was stopped in another program that the process ran before, and that
+            replaced itself by this one.
         ledger: The file in which child processes left theirs; only its owner has one, and deletes it.
         stands_down: Whether somebody else turns the ledger into an exit status.
         unseen: Reports, by kind and key, that are written at the end, as they went to something else than
@@ -63,6 +65,7 @@ class ExitGuard:
         "_system",
         "has_missed",
         "ledger",
+        "missed_before",
         "pid",
         "previous",
         "stands_down",
@@ -72,6 +75,7 @@ class ExitGuard:
     def __init__(self, previous: object = None) -> None:
         self.pid = os.getpid()
         self.has_missed = False
+        self.missed_before = False
         self.ledger: str | None = None
         self.stands_down = False
         self.unseen: dict[tuple[str, str], str] = {}
@@ -95,11 +99,14 @@ class ExitGuard:
         if self._getpid() != self.pid:
             return
         children = self._count_children()
-        if self.stands_down or not (self.has_missed or children):
+        if self.stands_down or not (self.has_missed or self.missed_before or children):
             return
+        if self.missed_before:
+            self._say("httpx_cassette: a call was stopped before this program took the process over")
+            self._say(" (exec), so the exit status is 2\n")
         if children:
-            noun = "miss" if children == 1 else "misses"
-            self._say(f"httpx_cassette: child processes had {children} {noun}, so the exit status is 2\n")
+            number = "1 miss" if children == 1 else f"{children} different misses"
+            self._say(f"httpx_cassette: child processes had {number}, so the exit status is 2\n")
         if self.unseen:
             self._say("httpx_cassette: the exit status is 2; reported while stderr was redirected:\n")
         for report in self.unseen.values():
@@ -111,6 +118,7 @@ class ExitGuard:
         self._end(self._status)
 
     def _count_children(self) -> int:
+        """Delete the file, and count what was stopped in children: for all of them, each key once."""
         if self.ledger is None:
             return 0
         open_file, read, close, unlink = self._calls
@@ -122,10 +130,19 @@ class ExitGuard:
             close(file)
             unlink(self.ledger)
         except OSError:
-            # No file: no child has missed. A file that cannot be deleted has been read all the same.
+            # No file: nobody has missed. A file that cannot be deleted has been read all the same.
             pass
-        lines = b"".join(parts).split(b"\n")
-        return sum((line[:1] == b"{") - (line[:1] == b"-") for line in lines)
+        left: dict[bytes, int] = {}
+        for line in b"".join(parts).split(b"\n"):
+            if line[:1] == b"{":
+                head = line.partition(b', "report": ')[0]
+                left[head] = left.get(head, 0) + 1
+            elif line[:1] == b"-":
+                head = line[1:-1]
+                left[head] = left.get(head, 0) - 1
+        own = b'{"pid": %d, ' % self.pid
+        others = [head for head, count in left.items() if count > 0 and not head.startswith(own)]
+        return len({head.partition(b", ")[2] for head in others})
 
     def _say(self, text: str, stream: str = "stderr") -> None:
         try:

@@ -5,8 +5,9 @@ So each stop is entered here just before it is raised, and its report printed:
 
 - once per kind and key; further ones are only counted. The number of entries and their size are limited;
 - the first entry, not the import, installs the hooks that turn the ledger into exit status 2;
-- a child process appends its entries to the file that ``HTTPX_CASSETTE_LEDGER`` names. The outermost
-  process makes the name up, reads the file at its end and deletes it;
+- every process appends its entries to the file that ``HTTPX_CASSETTE_LEDGER`` names. The outermost process
+  makes the name up, reads the file at its end and deletes it. Its own entries are for the case that it
+  replaces itself by another program (``os.execv``): that one has the same id and the same environment;
 - inside ``expected_miss()`` a miss is neither entered nor printed.
 
 Nothing here raises into a call, and nothing here knows how a miss is found or what a report says.
@@ -89,11 +90,16 @@ class _Ledger:
         self.is_full = False
 
     def arm(self) -> None:
-        self.file = os.environ.get(LEDGER_VARIABLE) or self.file or ledger_file.new_path()
+        named = os.environ.get(LEDGER_VARIABLE)
+        self.file = named or self.file or ledger_file.new_path()
         os.environ[LEDGER_VARIABLE] = self.file
         self.is_owner = ledger_file.is_named_for(self.file, os.getpid())
         if self.is_owner:
-            _exit.guard().ledger = self.file
+            guard = _exit.guard()
+            guard.ledger = self.file
+            # Another copy of the package speaks for itself.
+            if named and not self.is_armed and guard.previous is None:
+                guard.missed_before = any(entry.pid == os.getpid() for entry in _read(self.file))
 
     def bind(self) -> None:
         """Make this process end with status 2."""
@@ -123,7 +129,7 @@ class _Ledger:
             stop.__dict__[_exit.REPORTED] = True
         if hooks and name not in self.binding:
             self.binding.add(name)
-            _append(None if self.is_owner else self.file, entry)
+            _append(self.file, entry)
 
     def refuse(self) -> None:
         if not self.is_full:
@@ -131,6 +137,11 @@ class _Ledger:
             _print(
                 f"httpx_cassette: {ENTRY_LIMIT:,} different calls were stopped; further ones are not reported"
             )
+
+    def forget(self) -> None:
+        """Take everything back that counts."""
+        if self.binding:
+            _take_back(self.file, [self.entries[name] for name in self.binding])
 
     def keep(self, name: _Name, report: str) -> None:
         """Have a report written at the end, to the stderr of the process."""
@@ -160,18 +171,19 @@ class _Ledger:
         self.printed.discard(name)
         if found := _exit.existing_guard():
             found.unseen.pop(name, None)
-        _take_back(os.environ.get(MISSES_VARIABLE), [entry.key])
+        _take_back(os.environ.get(MISSES_VARIABLE), [entry])
         if name in self.binding:
             self.binding.remove(name)
             _exit.guard().has_missed = bool(self.binding) or self.is_full
-            _take_back(None if self.is_owner else self.file, [entry.key])
+            _take_back(self.file, [entry])
 
     def withdraw_children(self, mark: int) -> list[Entry]:
         found = _read(self.file, mark)
         # Siblings write to the same file, and what they miss is none of ours.
         missed = [entry for entry in found if entry.kind == "CassetteMiss" and entry.parent == os.getpid()]
         if missed:
-            _take_back(self.file, [entry.key for entry in missed])
+            _take_back(self.file, missed)
+            _take_back(os.environ.get(MISSES_VARIABLE), missed)
         return missed
 
 
@@ -204,8 +216,12 @@ def entries() -> tuple[Entry, ...]:
 
 
 def child_entries() -> tuple[Entry, ...]:
-    """The stops that child processes have left so far; a child itself sees none."""
-    return _read(_ledger.file) if _ledger.is_owner else ()
+    """The stops that child processes have left so far; a child itself sees none.
+
+    For whoever takes over from the exit guard: a plugin of pytest lists them.
+    """
+    found = _read(_ledger.file) if _ledger.is_owner else ()
+    return tuple(entry for entry in found if entry.pid != os.getpid())
 
 
 def arm() -> None:
@@ -227,16 +243,15 @@ def take_over() -> None:
 
 
 def hand_back() -> None:
-    """Undo ``take_over``."""
+    """Undo ``take_over``, for a plugin of pytest whose run ends before the process does."""
     _exit.guard().stands_down = False
 
 
 def clear() -> None:
-    """Forget the entries of this process, as a forked child does."""
-    _ledger.reset()
-    if found := _exit.existing_guard():
-        found.has_missed = False
-        found.unseen.clear()
+    """Forget the entries of this process, those in the file too."""
+    with _ledger.lock:
+        _ledger.forget()
+    _begin_anew()
 
 
 def expected_miss() -> ExpectedMiss:
@@ -314,10 +329,10 @@ def _append(path: str | None, entry: Entry) -> None:
             ledger_file.append(path, entry)
 
 
-def _take_back(path: str | None, keys: list[str]) -> None:
+def _take_back(path: str | None, entries: list[Entry]) -> None:
     if path:
         with suppress(OSError):
-            ledger_file.take_back(path, keys)
+            ledger_file.take_back(path, entries)
 
 
 def _read(path: str | None, offset: int = 0) -> tuple[Entry, ...]:
@@ -326,12 +341,20 @@ def _read(path: str | None, offset: int = 0) -> tuple[Entry, ...]:
     return ()
 
 
+def _begin_anew() -> None:
+    _ledger.reset()
+    if found := _exit.existing_guard():
+        found.has_missed = False
+        found.unseen.clear()
+
+
 def _begin_as_child() -> None:
     """After a fork: what was missed before is the parent's to tell, and so is the file."""
-    clear()
+    _begin_anew()
     _ledger.is_owner = False
     if found := _exit.existing_guard():
         found.pid = os.getpid()
+        found.missed_before = False
         found.ledger = None
 
 

@@ -2,7 +2,9 @@
 
 The file holds one JSON object per line, each appended with one write, so that any number of processes can
 leave their entries in it without a lock.
-A line ``- <key>`` takes one earlier miss of that key back; other stops are not expected by anybody.
+A line begins with what tells it from others, the process, the key and the kind, so that they can be found
+without a parser: the exit guard has none left.
+The same after a ``-`` takes that entry back.
 Nothing here knows who reads the file, or when.
 """
 
@@ -27,6 +29,9 @@ FACT_LIMIT = 4_096
 #: The answer that was paid for, carried by a ``CassetteWriteError``: it may hold the very secret that kept
 #: it from being written, so it never reaches a file.
 UNWRITTEN = frozenset({"content", "headers"})
+
+#: What a line begins with, in this order; the exit guard knows it.
+_HEAD = ("pid", "key", "kind")
 
 #: A ledger named for its owner; see ``is_named_for``.
 _PREFIX = "httpx-cassette-"
@@ -85,16 +90,17 @@ def append(path: str, entry: Entry) -> None:
     Raises:
         OSError: The file cannot be opened or written.
     """
-    _write(path, json.dumps(asdict(entry)).encode() + b"\n")
+    facts = {name: value for name, value in asdict(entry).items() if name not in _HEAD}
+    _write(path, b"%b, %b\n" % (_head(entry), json.dumps(facts).encode()[1:]))
 
 
-def take_back(path: str, keys: Iterable[str]) -> None:
-    """Append a line for each of ``keys`` that takes one miss of that key back.
+def take_back(path: str, entries: Iterable[Entry]) -> None:
+    """Append a line for each of ``entries`` that takes it back.
 
     Raises:
         OSError: The file cannot be opened or written.
     """
-    _write(path, "".join(f"- {key}\n" for key in keys).encode())
+    _write(path, b"".join(b"-%b}\n" % _head(entry) for entry in entries))
 
 
 def size(path: str) -> int:
@@ -120,21 +126,26 @@ def read_entries(path: str, offset: int = 0) -> tuple[Entry, ...]:
         return _parse(file)
 
 
+def _head(entry: Entry) -> bytes:
+    """The beginning of the line of an entry, and of the one that takes it back."""
+    return json.dumps({name: getattr(entry, name) for name in _HEAD}).encode()[:-1]
+
+
 def _parse(lines: Iterable[bytes]) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     for line in lines:
-        if line.startswith(b"- "):
-            _drop_last_miss(entries, line[2:].decode().rstrip("\n"))
-        else:
-            # Torn by a kill, or written by another release.
-            with suppress(ValueError, TypeError):
+        # Torn by a kill, or written by another release.
+        with suppress(KeyError, TypeError, ValueError):
+            if line.startswith(b"-"):
+                _drop_last(entries, json.loads(line[1:]))
+            else:
                 entries.append(Entry(**json.loads(line)))
     return tuple(entries)
 
 
-def _drop_last_miss(entries: list[Entry], key: str) -> None:
+def _drop_last(entries: list[Entry], head: dict[str, Json]) -> None:
     for index in range(len(entries) - 1, -1, -1):
-        if (entries[index].kind, entries[index].key) == ("CassetteMiss", key):
+        if all(getattr(entries[index], name) == head[name] for name in _HEAD):
             del entries[index]
             return
 

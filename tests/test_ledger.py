@@ -330,14 +330,15 @@ def test_the_owner_reads_what_its_children_left() -> None:
     arm()
     path = os.environ[LEDGER_VARIABLE]
     entry = Entry("a", "CassetteMiss", "größer\n\ud800", {"model": None}, 1, os.getpid(), "MainThread")
-    for key in "abab":
-        _ledger_file.append(path, Entry(key, "CassetteMiss", key, {}, 1, 1, ""))
-    _ledger_file.take_back(path, ["a", "z"])
+    others = [Entry(key, "CassetteMiss", key, {}, pid, 1, "") for pid in (1, 2) for key in "ab"]
+    for each in others:
+        _ledger_file.append(path, each)
+    _ledger_file.take_back(path, [others[2], Entry("z", "CassetteMiss", "", {}, 1, 1, "")])
     _ledger_file.append(path, entry)
     with open(path, "a") as file:
-        file.write('{"unknown": 1}\n{"key": "torn')
+        file.write('{"unknown": 1}\n-{"unknown": 1}\n-torn\n{"key": "torn')
 
-    assert [each.key for each in child_entries()] == ["a", "b", "b", "a"]
+    assert [(each.pid, each.key) for each in child_entries()] == [(1, "a"), (1, "b"), (2, "b"), (1, "a")]
     assert child_entries()[-1] == entry
 
 
@@ -359,7 +360,7 @@ def test_a_forked_child_begins_with_an_empty_ledger(ledger: _ledger._Ledger) -> 
         enter(miss("b"), key="b")
         left = [entry.key for entry in read_entries(os.environ[LEDGER_VARIABLE])]
 
-    assert ([entry.key for entry in entries()], left) == (["b"], ["b"])
+    assert ([entry.key for entry in entries()], left) == (["b"], ["a", "b"])
     assert (_exit.guard().ledger, _exit.guard().pid, child_entries()) == (None, os.getpid(), ())
 
 
@@ -448,18 +449,19 @@ def test_the_guard_ends_a_process_that_missed() -> None:
 
 @pytest.mark.parametrize(
     ("count", "line"),
-    [(1, "child processes had 1 miss"), (2, "child processes had 2 misses")],
+    [(1, "child processes had 1 miss"), (2, "child processes had 2 different misses")],
     ids=["one", "two"],
 )
 def test_the_guard_counts_what_children_missed(
     capsys: pytest.CaptureFixture[str], count: int, line: str
 ) -> None:
-    """The file is read, counted, and deleted."""
+    """The file is read and deleted; a key counts once, in however many children it missed."""
     arm()
     path = os.environ[LEDGER_VARIABLE]
-    for key in ("taken back", *"ab"[:count]):
-        _ledger_file.append(path, Entry(key, "CassetteMiss", "-{", {}, 1, 1, ""))
-    _ledger_file.take_back(path, ["taken back"])
+    for pid in (1, 2):
+        for key in ('"taken back", "report": ', *"ab"[:count]):
+            _ledger_file.append(path, Entry(key, "CassetteMiss", "-{", {}, pid, 1, ""))
+    _ledger_file.take_back(path, [entry for entry in child_entries() if entry.key.startswith('"taken')])
 
     with pytest.raises(End):
         guard_that_ends().finish()
@@ -521,6 +523,59 @@ def test_the_guard_leaves_other_endings_alone() -> None:
 
     with pytest.raises(End):
         guard.finish()
+
+
+def exec_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin as a program does that another one has made way for: with its id and its environment."""
+    monkeypatch.setattr(_ledger, "_ledger", _ledger._Ledger())
+    monkeypatch.setattr(sys, _exit._NAME, None)
+
+
+def test_a_program_learns_what_was_missed_before_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that replaced itself by another program has missed all the same, and leaves no file."""
+    enter(miss(), key="a")
+    exec_again(monkeypatch)
+    arm()
+    capsys.readouterr()
+
+    with pytest.raises(End, match=r"^2$"):
+        guard_that_ends().finish()
+
+    assert capsys.readouterr().err == (
+        "httpx_cassette: a call was stopped before this program took the process over (exec),"
+        " so the exit status is 2\n"
+    )
+    assert not os.path.exists(os.environ[LEDGER_VARIABLE])
+
+
+@pytest.mark.parametrize("how", ["expected", "cleared", "forked"])
+def test_a_program_is_not_told_what_was_taken_back(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Nor is a fork of it told what only its parent ran before."""
+    error = miss()
+    enter(error, key="a")
+    if how == "expected":
+        with expected_miss():
+            raise error
+    elif how == "cleared":
+        _ledger.clear()
+    exec_again(monkeypatch)
+    arm()
+    if how == "forked":
+        _ledger._begin_as_child()
+
+    guard_that_ends().finish()
+
+
+def test_another_copy_of_the_package_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imported anew in the same process, the package finds entries of that process and no other program."""
+    enter(miss(), key="a")
+    monkeypatch.setattr(_ledger, "_ledger", _ledger._Ledger())
+    monkeypatch.setattr(sys, _exit._NAME, _exit.ExitGuard(previous=_exit.guard()))
+    arm()
+
+    guard_that_ends().finish()
 
 
 def test_the_guard_needs_no_streams() -> None:

@@ -90,7 +90,7 @@ _CHILDREN = {
         os.wait()
         print("kept")
     """,
-    # What three processes miss is added up, each key once for each.
+    # What several processes miss is added up, each key once.
     "several-forks": """
         import os
         for prompt in "abc":

@@ -159,6 +159,33 @@ ENDINGS = {
             pass
         atexit.register(print, "after the miss")
     """),
+    # The same process goes on as another program, which knows of the miss by the environment alone.
+    "exec-after-a-miss": Row(
+        """
+        import os, sys
+        try:
+            ask()
+        except BaseException:
+            pass
+        print("kept", flush=True)
+        os.execv(sys.executable, [sys.executable, "-c", "import _ask; print('the next program')"])
+        """,
+        marks=(NEEDS_FORK,),
+    ),
+    "exec-twice-after-a-miss": Row(
+        """
+        import os, sys
+        if "again" not in sys.argv:
+            try:
+                ask()
+            except BaseException:
+                pass
+            os.execv(sys.executable, [sys.executable, __file__, "again"])
+        print("kept", flush=True)
+        os.execv(sys.executable, [sys.executable, "-c", "import _ask; print('the last program')"])
+        """,
+        marks=(NEEDS_FORK,),
+    ),
     "unflushed-file": Row("""
         file = open("answers.txt", "w")
         file.write("paid for")
