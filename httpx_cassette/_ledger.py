@@ -50,7 +50,8 @@ LEDGER_VARIABLE = "HTTPX_CASSETTE_LEDGER"
 #: Names a file to which every process appends its entries as JSON lines.
 MISSES_VARIABLE = "HTTPX_CASSETTE_MISSES"
 
-#: A run that misses more often than this is not going to be repaired report by report.
+#: A run that misses more often than this is not going to be repaired report by report. Those that count for
+#: the exit status have a limit of their own: no number of others may keep one from the parent process.
 ENTRY_LIMIT = 1_000
 
 #: Characters of a report that are kept and printed: several screens.
@@ -87,7 +88,7 @@ class _Ledger:
         self.entries: dict[_Name, Entry] = {}
         self.binding: set[_Name] = set()
         self.printed: set[_Name] = set()
-        self.is_full = False
+        self.refused: set[bool] = set()
 
     def arm(self) -> None:
         named = os.environ.get(LEDGER_VARIABLE)
@@ -112,8 +113,9 @@ class _Ledger:
     def enter(self, stop: CassetteStop, key: str, hooks: bool) -> None:
         name = type(stop).__name__, key
         known = self.entries.get(name)
-        if known is None and len(self.entries) >= ENTRY_LIMIT:
-            self.refuse()
+        others = len(self.entries) - len(self.binding)
+        if known is None and (len(self.binding) if hooks else others) >= ENTRY_LIMIT:
+            self.refuse(hooks)
             return
         entry = _entry(stop, key) if known is None else replace(known, count=known.count + 1)
         self.entries[name] = entry
@@ -131,11 +133,13 @@ class _Ledger:
             self.binding.add(name)
             _append(self.file, entry)
 
-    def refuse(self) -> None:
-        if not self.is_full:
-            self.is_full = True
+    def refuse(self, hooks: bool) -> None:
+        if hooks not in self.refused:
+            self.refused.add(hooks)
+            which = "" if hooks else " with on_miss=None"
             _print(
-                f"httpx_cassette: {ENTRY_LIMIT:,} different calls were stopped; further ones are not reported"
+                f"httpx_cassette: {ENTRY_LIMIT:,} different calls were stopped{which};"
+                " further ones are not reported"
             )
 
     def forget(self) -> None:
@@ -174,7 +178,7 @@ class _Ledger:
         _take_back(os.environ.get(MISSES_VARIABLE), [entry])
         if name in self.binding:
             self.binding.remove(name)
-            _exit.guard().has_missed = bool(self.binding) or self.is_full
+            _exit.guard().has_missed = bool(self.binding) or True in self.refused
             _take_back(self.file, [entry])
 
     def withdraw_children(self, mark: int) -> list[Entry]:

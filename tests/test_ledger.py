@@ -142,6 +142,39 @@ def test_entries_are_limited(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     )
 
 
+def test_what_does_not_count_keeps_nothing_from_the_parent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After any number of calls that may miss, one that may not is reported, and reaches the file."""
+    path = as_child(monkeypatch, tmp_path)
+    monkeypatch.setattr(_ledger, "ENTRY_LIMIT", 2)
+    for key in "abcd":
+        enter(miss(key), key=key, hooks=False)
+    quietly("z")
+
+    assert [entry.key for entry in read_entries(path)] == ["z"]
+    assert capsys.readouterr().err.splitlines()[-3:] == [
+        "httpx_cassette: 2 different calls were stopped with on_miss=None; further ones are not reported",
+        *REPORT.format("z").splitlines(),
+    ]
+
+
+def test_past_the_limit_the_status_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that were not entered none can be taken back; where none of them counts, all can."""
+    monkeypatch.setattr(_ledger, "ENTRY_LIMIT", 1)
+    enter(miss("a"), key="a", hooks=False)
+    enter(miss("b"), key="b", hooks=False)
+    for is_refused in (False, True):
+        error = miss("c")
+        enter(error, key="c")
+        if is_refused:
+            quietly("d")
+        with expected_miss():
+            raise error
+
+        assert has_missed() is is_refused
+
+
 def test_a_report_is_limited(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A long report is cut, and says so."""
     monkeypatch.setattr(_ledger, "REPORT_LIMIT", 10)
