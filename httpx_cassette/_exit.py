@@ -183,7 +183,7 @@ def install_hooks() -> None:
     is_plain = is_backport or hook is sys.__excepthook__
 
     def in_main(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
-        if issubclass(kind, KeyboardInterrupt) and (own := existing_guard()):
+        if _is_the_end(value) and (own := existing_guard()):
             # A shell tells Ctrl-C from a failure by the signal that the interpreter now ends with.
             own.stands_down = True
         with _shortened(value, is_plain):
@@ -224,6 +224,16 @@ def members(error: BaseException) -> tuple[BaseException, ...]:
     found = getattr(error, "exceptions", ())
     is_group = isinstance(found, tuple) and all(isinstance(member, BaseException) for member in found)
     return found if is_group else ()
+
+
+def _is_the_end(error: BaseException) -> bool:
+    """Whether the interpreter shows an interrupt that nobody caught, and ends.
+
+    It keeps such an error in ``sys``, which those do not who call the hook themselves, and go on: a crash
+    reporter, or the ``except`` round an event loop. A prompt keeps it too, and has ``sys.ps1``.
+    """
+    is_uncaught = isinstance(error, KeyboardInterrupt) and error is getattr(sys, "last_value", None)
+    return is_uncaught and not hasattr(sys, "ps1")
 
 
 @contextmanager

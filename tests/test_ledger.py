@@ -746,19 +746,38 @@ def test_when_the_interpreter_ends_the_report_may_be_repeated(
     assert capsys.readouterr().err.count("fingerprint  a") == 2
 
 
-def test_an_interrupt_keeps_its_status(capsys: pytest.CaptureFixture[str]) -> None:
-    """Ctrl-C after a miss ends the process by its signal, as a shell expects."""
+@pytest.mark.parametrize(
+    ("is_uncaught", "has_prompt"),
+    [(True, False), (False, False), (True, True)],
+    ids=["the-end", "only-shown", "at-a-prompt"],
+)
+def test_an_interrupt_keeps_its_status(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_uncaught: bool,
+    has_prompt: bool,
+) -> None:
+    """Ctrl-C after a miss ends the process by its signal, as a shell expects, if it does end it."""
     quietly()
-    shown(capsys, KeyboardInterrupt())
+    error = KeyboardInterrupt()
+    if is_uncaught:
+        monkeypatch.setattr(sys, "last_value", error, raising=False)
+    if has_prompt:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    shown(capsys, error)
 
-    assert _exit.guard().stands_down
+    assert _exit.guard().stands_down is (is_uncaught and not has_prompt)
 
 
-def test_an_interrupt_without_a_guard_is_only_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_without_a_guard_is_only_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The hook may outlive its guard."""
     _exit.install_hooks()
+    error = KeyboardInterrupt()
+    monkeypatch.setattr(sys, "last_value", error, raising=False)
 
-    assert "KeyboardInterrupt" in shown(capsys, KeyboardInterrupt())
+    assert "KeyboardInterrupt" in shown(capsys, error)
 
 
 class Group(Exception):

@@ -131,6 +131,18 @@ ENDINGS = {
             sys.excepthook = lambda kind, value, trace: print("kept")
             raise
     """),
+    "interrupt-that-is-only-shown": Row("""
+        import sys
+        try:
+            ask()
+        except BaseException:
+            pass
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            sys.excepthook(*sys.exc_info())
+        print("kept")
+    """),
     "forked-in-between": Row(
         """
         import os
