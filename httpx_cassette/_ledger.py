@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
@@ -25,7 +26,7 @@ from typing import TypeAlias
 from . import _exit
 from . import _ledger_file as ledger_file
 from ._errors import CassetteMiss, CassetteStop
-from ._expected_miss import ExpectedMiss, claim
+from ._expected_miss import ExpectedMiss, claim, started_in
 from ._ledger_file import Entry, read_entries
 
 __all__ = [
@@ -158,12 +159,18 @@ class _Ledger:
     def mark(self) -> int:
         return ledger_file.size(self.file) if self.file else 0
 
-    def withdraw(self, miss: CassetteMiss) -> None:
+    def withdraw(self, miss: CassetteMiss, mark: int) -> None:
         pid, name = miss.__dict__.pop(_ENTERED, (0, ("", "")))
         with self.lock:
-            # A miss that came out of a child was entered there.
-            if pid == os.getpid() and name in self.entries:
+            if pid != os.getpid():
+                self.withdraw_of_child(pid, name, mark)
+            elif name in self.entries:
                 self.uncount(name)
+
+    def withdraw_of_child(self, pid: int, name: _Name, mark: int) -> None:
+        """Take back what a miss that came out of a child has left in the file."""
+        found = _read(self.file, mark)
+        self.take_back([each for each in found if (each.pid, each.kind, each.key) == (pid, *name)])
 
     def uncount(self, name: _Name) -> None:
         """Take one count of an entry back; the last one takes the entry with it."""
@@ -175,20 +182,24 @@ class _Ledger:
         self.printed.discard(name)
         if found := _exit.existing_guard():
             found.unseen.pop(name, None)
-        _take_back(os.environ.get(MISSES_VARIABLE), [entry])
         if name in self.binding:
             self.binding.remove(name)
             _exit.guard().has_missed = bool(self.binding) or True in self.refused
-            _take_back(self.file, [entry])
+            self.take_back([entry])
+        else:
+            _take_back(os.environ.get(MISSES_VARIABLE), [entry])
 
-    def withdraw_children(self, mark: int) -> list[Entry]:
+    def withdraw_children(self, mark: int, is_expected: Callable[[Entry], bool]) -> list[Entry]:
         found = _read(self.file, mark)
-        # Siblings write to the same file, and what they miss is none of ours.
-        missed = [entry for entry in found if entry.kind == "CassetteMiss" and entry.parent == os.getpid()]
-        if missed:
-            _take_back(self.file, missed)
-            _take_back(os.environ.get(MISSES_VARIABLE), missed)
+        missed = [each for each in found if each.kind == "CassetteMiss" and is_expected(each)]
+        self.take_back(missed)
         return missed
+
+    def take_back(self, entries: list[Entry]) -> None:
+        """Take back what stands in the files."""
+        if entries:
+            for path in (self.file, os.environ.get(MISSES_VARIABLE)):
+                _take_back(path, entries)
 
 
 _ledger = _Ledger()
@@ -262,9 +273,16 @@ def expected_miss() -> ExpectedMiss:
     """A block in which a call is expected to miss.
 
     The miss is not printed, does not count for the exit status, and does not leave the block; a miss that
-    code in the block swallowed counts as well, and so does one of a thread or process started in it.
+    code in the block swallowed counts as well.
     Another error that the block raises is passed on, unless it was raised ``from`` the miss or is a group
     of nothing else.
+
+    Expected is what the code in the block calls, and the tasks, threads and processes that are started in it;
+    ``asyncio.to_thread`` and anyio take the context along, so that their threads may be older.
+    What runs beside the block is not: a task or a thread that was started before, a ``ThreadPoolExecutor`` or
+    a process pool that had its workers before, the children of a fork server that was there before.
+    They miss as loudly as ever; only if the error comes out of them and is raised in the block is it taken
+    back, after its report was printed.
 
     Raises:
         AssertionError: No call missed in the block.
@@ -282,16 +300,9 @@ def _entry(stop: CassetteStop, key: str) -> Entry:
         report=report,
         facts=ledger_file.plain_facts(stop),
         pid=os.getpid(),
-        parent=_parent(),
+        started_in=started_in(),
         thread=threading.current_thread().name,
     )
-
-
-def _parent() -> int:
-    process = sys.modules.get("multiprocessing.process")
-    # The parent of a forkserver's child is the server; only multiprocessing knows who asked for it.
-    asked_by = process.parent_process() if process else None
-    return asked_by.pid if asked_by else os.getppid()
 
 
 def _pool_note() -> str:

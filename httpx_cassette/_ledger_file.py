@@ -50,7 +50,7 @@ class Entry:
         report: The text of the error, cut at a limit.
         facts: The attributes of the error that JSON can hold.
         pid: The process that made the call.
-        parent: The process that started it; with ``multiprocessing``, the one that asked for it.
+        started_in: The ``expected_miss`` blocks that were open when that process was started, by name.
         thread: The name of the thread that made it.
         count: How many times it was made.
     """
@@ -60,7 +60,7 @@ class Entry:
     report: str
     facts: dict[str, Json]
     pid: int
-    parent: int
+    started_in: tuple[str, ...]
     thread: str
     count: int = 1
 
@@ -139,7 +139,8 @@ def _parse(lines: Iterable[bytes]) -> tuple[Entry, ...]:
             if line.startswith(b"-"):
                 _drop_last(entries, json.loads(line[1:]))
             else:
-                entries.append(Entry(**json.loads(line)))
+                found = json.loads(line)
+                entries.append(Entry(**{**found, "started_in": tuple(found["started_in"])}))
     return tuple(entries)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import io
 import json
@@ -13,6 +14,8 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ import pytest
 
 from httpx_cassette import _exit, _expected_miss, _ledger, _ledger_file
 from httpx_cassette._errors import CassetteMiss, CassetteStop, CassetteWriteError, SystemPromptMissing
+from httpx_cassette._expected_miss import BLOCKS_VARIABLE, claim
 from httpx_cassette._ledger import (
     LEDGER_VARIABLE,
     MISSES_VARIABLE,
@@ -45,7 +49,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[_ledger.
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
     monkeypatch.setattr(sys, _exit._NAME, None, raising=False)
-    for variable in (LEDGER_VARIABLE, MISSES_VARIABLE):
+    for variable in (LEDGER_VARIABLE, MISSES_VARIABLE, BLOCKS_VARIABLE):
         monkeypatch.setenv(variable, "")
         monkeypatch.delenv(variable)
     yield fresh
@@ -76,6 +80,23 @@ def quietly(key: str = "a") -> CassetteMiss:
     raise AssertionError  # pragma: no cover
 
 
+@pytest.fixture
+def older_thread() -> Iterator[ThreadPoolExecutor]:
+    """A pool whose thread was there before any block of the test."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        yield pool
+
+
+Older = Callable[[str], CassetteMiss]
+
+
+@pytest.fixture
+def older(older_thread: ThreadPoolExecutor) -> Older:
+    """A quiet call in a thread that no block covers: it is entered, and then handed on."""
+    return lambda key: older_thread.submit(quietly, key).result()
+
+
 def as_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """Make this process one that another has started."""
     path = str(tmp_path / "httpx-cassette-1-of-the-parent.jsonl")
@@ -102,7 +123,7 @@ def test_a_stop_is_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> Non
             report=REPORT.format("a"),
             facts={"fingerprint": "a", "method": "POST", "changed": ["model"]},
             pid=os.getpid(),
-            parent=os.getppid(),
+            started_in=(),
             thread="MainThread",
             count=1,
         ),
@@ -159,17 +180,16 @@ def test_what_does_not_count_keeps_nothing_from_the_parent(
     ]
 
 
-def test_past_the_limit_the_status_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_past_the_limit_the_status_stays(monkeypatch: pytest.MonkeyPatch, older: Older) -> None:
     """Of those that were not entered none can be taken back; where none of them counts, all can."""
     monkeypatch.setattr(_ledger, "ENTRY_LIMIT", 1)
     enter(miss("a"), key="a", hooks=False)
     enter(miss("b"), key="b", hooks=False)
     for is_refused in (False, True):
-        error = miss("c")
-        enter(error, key="c")
-        if is_refused:
-            quietly("d")
         with expected_miss():
+            error = older("c")
+            if is_refused:
+                older("d")
             raise error
 
         assert has_missed() is is_refused
@@ -362,11 +382,11 @@ def test_the_owner_reads_what_its_children_left() -> None:
     """Entries come back as they were entered; those taken back and torn lines are left out."""
     arm()
     path = os.environ[LEDGER_VARIABLE]
-    entry = Entry("a", "CassetteMiss", "größer\n\ud800", {"model": None}, 1, os.getpid(), "MainThread")
-    others = [Entry(key, "CassetteMiss", key, {}, pid, 1, "") for pid in (1, 2) for key in "ab"]
+    entry = Entry("a", "CassetteMiss", "größer\n\ud800", {"model": None}, 1, ("block",), "MainThread")
+    others = [Entry(key, "CassetteMiss", key, {}, pid, (), "") for pid in (1, 2) for key in "ab"]
     for each in others:
         _ledger_file.append(path, each)
-    _ledger_file.take_back(path, [others[2], Entry("z", "CassetteMiss", "", {}, 1, 1, "")])
+    _ledger_file.take_back(path, [others[2], Entry("z", "CassetteMiss", "", {}, 1, (), "")])
     _ledger_file.append(path, entry)
     with open(path, "a") as file:
         file.write('{"unknown": 1}\n-{"unknown": 1}\n-torn\n{"key": "torn')
@@ -383,11 +403,12 @@ def test_a_file_that_cannot_be_read_has_no_entries(tmp_path: Path, monkeypatch: 
     assert child_entries() == ()
 
 
-def test_a_forked_child_begins_with_an_empty_ledger(ledger: _ledger._Ledger) -> None:
+def test_a_forked_child_begins_with_an_empty_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was missed before the fork is the parent's to tell, and so is the file."""
     enter(miss(), key="a")
     block = expected_miss()
-    with pytest.raises(AssertionError), block:
+    monkeypatch.setattr(_expected_miss, "_started_in", ())
+    with block:
         _ledger._begin_as_child()
         _expected_miss._begin_as_child()
         enter(miss("b"), key="b")
@@ -404,28 +425,19 @@ def test_a_fork_without_a_guard_is_harmless() -> None:
     assert _exit.existing_guard() is None
 
 
-def process_named(name: str, parent: object = None) -> types.SimpleNamespace:
+def process_named(name: str) -> types.SimpleNamespace:
     """``multiprocessing.process`` as a worker sees it."""
-    return types.SimpleNamespace(
-        current_process=lambda: types.SimpleNamespace(name=name), parent_process=lambda: parent
-    )
+    return types.SimpleNamespace(current_process=lambda: types.SimpleNamespace(name=name))
 
 
-def test_the_parent_is_the_process_that_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With multiprocessing, the parent is not the fork server but the process that it served."""
-    asked_by = types.SimpleNamespace(pid=12_345)
-    monkeypatch.setitem(sys.modules, "multiprocessing.process", process_named("SpawnProcess-1", asked_by))
-    enter(miss(), key="a")
-
-    assert entries()[0].parent == 12_345
-
-
-def test_without_multiprocessing_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_multiprocessing_there_is_no_pool(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The package does not import multiprocessing to find out that it is not used."""
     monkeypatch.delitem(sys.modules, "multiprocessing.process")
     enter(miss(), key="a")
 
-    assert entries()[0].parent == os.getppid()
+    assert capsys.readouterr().err == REPORT.format("a") + "\n"
     assert "multiprocessing.process" not in sys.modules
 
 
@@ -493,7 +505,7 @@ def test_the_guard_counts_what_children_missed(
     path = os.environ[LEDGER_VARIABLE]
     for pid in (1, 2):
         for key in ('"taken back", "report": ', *"ab"[:count]):
-            _ledger_file.append(path, Entry(key, "CassetteMiss", "-{", {}, pid, 1, ""))
+            _ledger_file.append(path, Entry(key, "CassetteMiss", "-{", {}, pid, (), ""))
     _ledger_file.take_back(path, [entry for entry in child_entries() if entry.key.startswith('"taken')])
 
     with pytest.raises(End):
@@ -503,12 +515,13 @@ def test_the_guard_counts_what_children_missed(
     assert not os.path.exists(path)
 
 
-def test_a_report_that_was_captured_is_written_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_was_captured_is_written_at_the_end(
+    capsys: pytest.CaptureFixture[str], older: Older
+) -> None:
     """Where ``sys.stderr`` was not that of the process, the report follows, unless it was taken back."""
     enter(miss("a"), key="a")
-    error = quietly("b")
     with expected_miss():
-        raise error
+        raise older("b")
     enter(miss("c"), key="c", hooks=False)
     capsys.readouterr()
 
@@ -584,14 +597,15 @@ def test_a_program_learns_what_was_missed_before_it(
 
 
 @pytest.mark.parametrize("how", ["expected", "cleared", "forked"])
-def test_a_program_is_not_told_what_was_taken_back(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_a_program_is_not_told_what_was_taken_back(
+    monkeypatch: pytest.MonkeyPatch, older: Older, how: str
+) -> None:
     """Nor is a fork of it told what only its parent ran before."""
-    error = miss()
-    enter(error, key="a")
     if how == "expected":
         with expected_miss():
-            raise error
-    elif how == "cleared":
+            raise older("a")
+    quietly()
+    if how != "forked":
         _ledger.clear()
     exec_again(monkeypatch)
     arm()
@@ -933,12 +947,85 @@ def test_a_miss_belongs_to_the_innermost_block() -> None:
     assert ([inner.fingerprint], [error.fingerprint for error in outer.errors]) == (["a"], ["b"])
 
 
-def test_a_miss_in_a_thread_belongs_to_the_block_that_is_open() -> None:
-    """Threads that were started within the block are covered."""
+def test_a_miss_in_a_thread_belongs_to_the_block_it_was_started_in() -> None:
+    """Of several the one that was opened last, also where another has been opened since."""
+    go = threading.Event()
     with expected_miss() as expected:
-        thread = threading.Thread(target=quietly)
+        with pytest.raises(AssertionError), expected_miss():
+            pass
+        thread = threading.Thread(target=lambda: (go.wait(10), quietly("a")))
         thread.start()
-        thread.join()
+        with expected_miss() as later:
+            go.set()
+            thread.join()
+            quietly("b")
+
+    assert (expected.fingerprint, later.fingerprint, entries()) == ("a", "b", ())
+
+
+def test_a_thread_that_was_there_before_is_none_of_the_block(older_thread: ThreadPoolExecutor) -> None:
+    """Nobody expects what somebody else's thread happens to miss meanwhile."""
+    with pytest.raises(AssertionError), expected_miss():
+        older_thread.submit(quietly, "older").result()
+
+    assert [entry.key for entry in entries()] == ["older"]
+
+
+def test_a_thread_takes_the_block_along_with_the_context(older_thread: ThreadPoolExecutor) -> None:
+    """As ``asyncio.to_thread`` does, and anyio: then the thread may be older."""
+    with expected_miss() as expected:
+        older_thread.submit(copy_context().run, quietly).result()
+
+    assert (expected.fingerprint, entries()) == ("a", ())
+
+
+def test_a_thread_of_unknown_age_is_none_of_the_block() -> None:
+    """One that ``threading`` did not start may have been there before."""
+    done = threading.Event()
+    with pytest.raises(AssertionError), expected_miss():
+        _thread.start_new_thread(lambda: (quietly("a"), done.set()), ())
+        done.wait(10)
+
+    assert [entry.key for entry in entries()] == ["a"]
+
+
+def test_a_task_beside_the_block_is_none_of_it() -> None:
+    """A task that was created before does not have the block in its context."""
+
+    async def sibling(opened: asyncio.Event, missed: asyncio.Event) -> None:
+        await opened.wait()
+        quietly("sibling")
+        missed.set()
+
+    async def main() -> None:
+        opened, missed = asyncio.Event(), asyncio.Event()
+        task = asyncio.ensure_future(sibling(opened, missed))
+        await asyncio.sleep(0)
+        with pytest.raises(AssertionError), expected_miss():
+            opened.set()
+            await missed.wait()
+        await task
+
+    asyncio.run(main())
+
+    assert [entry.key for entry in entries()] == ["sibling"]
+
+
+def test_what_synchronous_code_runs_is_in_its_block() -> None:
+    """A fixture may be younger than the task that its test runs in, as it is under anyio."""
+    loop = asyncio.new_event_loop()
+    go = asyncio.Event()
+
+    async def wait() -> None:
+        await go.wait()
+        quietly()
+
+    task = loop.create_task(wait())
+    loop.run_until_complete(asyncio.sleep(0))
+    with expected_miss() as expected:
+        go.set()
+        loop.run_until_complete(task)
+    loop.close()
 
     assert (expected.fingerprint, entries()) == ("a", ())
 
@@ -980,7 +1067,7 @@ def test_a_block_that_was_closed_elsewhere_is_passed_over() -> None:
 
 
 def test_a_raised_miss_is_taken_from_another_block() -> None:
-    """A miss that a thread gave to the block opened last comes back to the one that raises it."""
+    """A miss that a thread gave to the block it was started in comes back to the one that raises it."""
     results: list[CassetteMiss] = []
     first, second = expected_miss(), expected_miss()
     with pytest.raises(AssertionError):
@@ -994,82 +1081,156 @@ def test_a_raised_miss_is_taken_from_another_block() -> None:
     assert (first.errors, second.errors) == ((results[0],), ())
 
 
-def test_a_raised_miss_that_was_entered_before_is_taken_back(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_raised_miss_that_was_entered_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, older: Older
 ) -> None:
-    """A future that missed before the block opened is expected when it is read in it."""
+    """A thread that was there before misses loudly; where its future is read in the block, it is expected."""
     path = as_child(monkeypatch, tmp_path)
     misses = str(tmp_path / "misses.jsonl")
     monkeypatch.setenv(MISSES_VARIABLE, misses)
-    future = quietly()
     with expected_miss():
-        raise future
+        raise older("a")
 
     assert (entries(), has_missed(), read_entries(path), read_entries(misses)) == ((), False, (), ())
 
 
-def test_taking_one_of_several_back_leaves_the_others() -> None:
+def test_a_miss_that_was_never_entered_is_hidden() -> None:
+    """One that a test makes itself, to raise it from a fake, is a miss of the block."""
+    with expected_miss() as expected:
+        raise miss()
+
+    assert expected.fingerprint == "a"
+
+
+def test_taking_one_of_several_back_leaves_the_others(older: Older) -> None:
     """Of three misses with one key two remain, and another key remains."""
-    first, *_ = (quietly(), quietly(), quietly(), quietly("b"))
+    quietly("a")
     with expected_miss():
-        raise first
-    with expected_miss():
+        with expected_miss():
+            first, *_ = (older("a"), older("a"), older("b"))
+            raise first
         raise first  # taken back already: nothing more to take
 
     assert [(entry.key, entry.count) for entry in entries()] == [("a", 2), ("b", 1)]
     assert has_missed()
 
 
-def test_taking_back_what_does_not_count_leaves_the_status() -> None:
+def test_taking_back_what_does_not_count_leaves_the_status(older_thread: ThreadPoolExecutor) -> None:
     """An entry without hooks never counted, so taking it back changes nothing else."""
     quietly("b")
     error = miss()
-    enter(error, key="a", hooks=False)
     with expected_miss():
+        older_thread.submit(enter, error, key="a", hooks=False).result()
         raise error
 
     assert ([entry.key for entry in entries()], has_missed()) == (["b"], True)
 
 
-def left_by_a_child(key: str, parent: int, kind: str = "CassetteMiss") -> None:
-    """What a child process leaves in the file."""
+def left_by_a_child(key: str, *started_in: str, kind: str = "CassetteMiss") -> Entry:
+    """What a child process that was started in these blocks leaves in the files."""
     facts = {"fingerprint": key, "changed": ["model"]}
-    entry = Entry(key, kind, REPORT.format(key), facts, 1, parent, "MainThread")  # type: ignore[arg-type] # JSON
-    _ledger_file.append(os.environ[LEDGER_VARIABLE], entry)
+    entry = Entry(key, kind, REPORT.format(key), facts, 1, started_in, "MainThread")  # type: ignore[arg-type] # JSON
+    for variable in (LEDGER_VARIABLE, MISSES_VARIABLE):
+        _ledger_file.append(os.environ[variable], entry)
+    return entry
 
 
-def test_a_miss_in_a_child_process_is_expected_too() -> None:
-    """What a child left during the block is taken back; the error is made anew from its facts."""
+@pytest.fixture
+def armed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A process with both files."""
+    monkeypatch.setenv(MISSES_VARIABLE, str(tmp_path / "misses.jsonl"))
     arm()
-    left_by_a_child("before", os.getpid())
+
+
+def left() -> list[str]:
+    """The keys that child processes have left in both files."""
+    keys = [entry.key for entry in child_entries()]
+
+    assert keys == [entry.key for entry in read_entries(os.environ[MISSES_VARIABLE])]
+
+    return keys
+
+
+def blocks() -> list[str]:
+    """The names of the open blocks as a process learns them that is started now."""
+    return os.environ.get(BLOCKS_VARIABLE, "").split()
+
+
+def test_a_miss_in_a_child_process_is_expected_too(armed: None) -> None:
+    """What a child left during the block is taken back; the error is made anew from its facts."""
     with expected_miss() as expected:
-        left_by_a_child("a", os.getpid())
+        left_by_a_child("a", *blocks())
 
     assert (expected.fingerprint, str(expected.error)) == ("a", REPORT.format("a"))
-    assert [entry.key for entry in child_entries()] == ["before"]
+    assert (left(), blocks()) == ([], [])
 
 
-def test_a_miss_that_came_out_of_a_child_is_one_miss() -> None:
+def test_a_miss_of_a_child_belongs_to_the_last_block_it_was_started_in(armed: None) -> None:
+    """The one opened last, unless that is closed by now; the order of closing does not matter."""
+    first, second = expected_miss(), expected_miss()
+    first.__enter__()
+    before = blocks()
+    second.__enter__()
+    both = blocks()
+    left_by_a_child("first", *before)
+    left_by_a_child("second", *both)
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    with expected_miss() as third:
+        left_by_a_child("late", *both)
+        left_by_a_child("third", *both, *blocks())
+
+    assert [block.fingerprint for block in (first, second, third)] == ["first", "second", "third"]
+    assert (left(), len(before), len(both), blocks()) == (["late"], 1, 2, [])
+
+
+def test_a_miss_that_came_out_of_a_child_is_one_miss(armed: None) -> None:
     """The error that a pool hands on and the line that its worker left are the same miss."""
-    arm()
-    error = miss()
-    error.__dict__["_entered"] = (1, "a")
     with expected_miss() as expected:
-        left_by_a_child("a", os.getpid())
+        error = miss()
+        claim(error)
+        error.__dict__["_entered"] = (1, ("CassetteMiss", "a"))
+        left_by_a_child("a")
         raise error
 
-    assert (expected.errors, child_entries()) == ((error,), ())
+    assert (expected.errors, left()) == ((error,), [])
 
 
-def test_what_siblings_miss_is_none_of_ours() -> None:
-    """Another worker's miss at the same time stays, and so does a stop of another kind."""
-    arm()
+def test_a_miss_that_came_out_of_a_child_may_be_an_earlier_one(armed: None) -> None:
+    """A worker writes a key once, and what it wrote before the block stays."""
+    left_by_a_child("a")
     with expected_miss():
-        left_by_a_child("sibling", os.getppid())
-        left_by_a_child("prompt", os.getpid(), "SystemPromptMissing")
+        error = miss()
+        claim(error)
+        error.__dict__["_entered"] = (1, ("CassetteMiss", "a"))
+        raise error
+
+    assert left() == ["a"]
+
+
+def test_what_siblings_miss_is_none_of_ours(armed: None) -> None:
+    """A worker that was there before is somebody else's, and a stop of another kind is not expected."""
+    with expected_miss():
+        left_by_a_child("older")
+        left_by_a_child("of another process", "5eed" * 4)
+        left_by_a_child("prompt", *blocks(), kind="SystemPromptMissing")
         ask()
 
-    assert [entry.key for entry in child_entries()] == ["sibling", "prompt"]
+    assert left() == ["older", "of another process", "prompt"]
+
+
+def test_a_process_says_which_blocks_it_was_started_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By what stood in its environment then, and a fork by what was open then."""
+    path = as_child(monkeypatch, tmp_path)
+    monkeypatch.setattr(_expected_miss, "_started_in", ("of the parent",))
+    with pytest.raises(CassetteMiss), expected_miss():
+        (name,) = blocks()
+        _expected_miss._begin_as_child()
+        ask()
+
+    assert [entry.started_in for entry in read_entries(path)] == [("of the parent", name)]
 
 
 # Cost and pitfalls

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 
 import pytest
 
 from tests.exits._programs import Row
 
-__all__ = ["STOPS", "UNTOUCHED"]
+__all__ = ["BESIDE", "STOPS", "UNTOUCHED"]
 
 NEEDS_HTTPX2 = pytest.mark.skipif(not importlib.util.find_spec("httpx2"), reason="httpx2 is not installed")
 
@@ -90,6 +91,52 @@ STOPS = {
     ),
 }
 
+#: What ``expected_miss()`` does not take back, as it happens beside the block.
+BESIDE = {
+    "missed-by-another-task": Row("""
+        import asyncio
+        async def expect():
+            with expected_miss() as miss:
+                await asyncio.sleep(0.5)
+                await ask_async("in it")
+            return len(miss.errors)
+        async def miss():
+            await asyncio.sleep(0.1)
+            await ask_async("beside it")
+        async def main():
+            for result in await asyncio.gather(expect(), miss(), return_exceptions=True):
+                print(repr(result)[:12])
+        asyncio.run(main())
+    """),
+    "missed-by-an-older-thread": Row("""
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(print, "kept").result()
+            with expected_miss() as miss:
+                pool.submit(ask, "beside it").exception()
+                ask("in it")
+        print(len(miss.errors))
+    """),
+    "missed-by-an-older-process": Row(
+        """
+        import os
+        end, pipe = os.pipe()
+        if os.fork() == 0:
+            os.read(end, 1)
+            try:
+                ask("beside it")
+            except BaseException:
+                os._exit(0)
+        with expected_miss() as miss:
+            os.write(pipe, b"!")
+            os.wait()
+            ask("in it")
+        print("kept", len(miss.errors))
+        """,
+        marks=(pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork"),),
+    ),
+}
+
 #: Programs that end as they would without the package.
 UNTOUCHED = {
     "nothing-missed": Row("print('kept')"),
@@ -117,6 +164,13 @@ UNTOUCHED = {
                 with expected_miss() as miss:
                     pool.submit(ask).result()
             print("kept")
+    """),
+    "expected-miss-in-a-grandchild": Row("""
+        import subprocess, sys
+        with expected_miss() as miss:
+            program = "from _ask import ask; ask()"
+            subprocess.run(f'"{sys.executable}" -c "{program}"; true', shell=True, stderr=subprocess.DEVNULL)
+        print("kept", len(miss.errors))
     """),
     "expected-miss-then-another-error": Row("""
         print("kept")
