@@ -9,7 +9,8 @@ A miss belongs to one block, or to none, and is then as loud as ever:
   test is such code, and the task of the test may be older than the fixture.)
 - in a process of its own, to the last of those that were open when the process was started: it finds their
   names in ``HTTPX_CASSETTE_EXPECTING``;
-- raised out of a block, to that block.
+- raised out of a block, to that block, unless it was missed before the block opened: Python links what is
+  raised while another error is handled to that error.
 
 Nothing here knows what the ledger does with its entries.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -36,6 +38,10 @@ __all__ = ["BLOCKS_VARIABLE", "ExpectedMiss", "claim", "started_in"]
 BLOCKS_VARIABLE = "HTTPX_CASSETTE_EXPECTING"
 
 _COROUTINE = CO_ASYNC_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE
+
+#: Set in the ``__dict__`` of a miss: when it was missed, by a clock that all processes share. It travels with
+#: a pickled one.
+_MISSED_AT = "_missed_at"
 
 _NO_MISS = (
     "expected_miss: no call missed in this block: each was answered from a cassette, or none was made;"
@@ -59,7 +65,7 @@ class Book(Protocol):
 class ExpectedMiss:
     """What ``expected_miss()`` gives: the misses of the block, once there are any."""
 
-    __slots__ = ("_book", "_errors", "_is_open", "_mark", "_name", "_others", "_outer")
+    __slots__ = ("_book", "_errors", "_is_open", "_mark", "_name", "_opened_at", "_others", "_outer")
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -67,6 +73,7 @@ class ExpectedMiss:
         self._is_open = False
         self._mark = 0
         self._name = os.urandom(8).hex()
+        self._opened_at = 0
         self._outer: ExpectedMiss | None = None
         # Threads whose calls are somebody else's. Not their numbers, which the next thread may get.
         self._others: frozenset[threading.Thread] = frozenset()
@@ -100,6 +107,7 @@ class ExpectedMiss:
     def __enter__(self) -> ExpectedMiss:
         self._outer = _current.get()
         self._mark = self._book.mark()
+        self._opened_at = time.perf_counter_ns()
         own = set() if _is_in_coroutine() else {threading.current_thread()}
         self._others = frozenset(threading.enumerate()) - own
         self._is_open = True
@@ -117,7 +125,7 @@ class ExpectedMiss:
         if is_forked:  # the block is the parent's, and so is what was missed in it
             return False
         for stop in stops_in(value):
-            if isinstance(stop, CassetteMiss):
+            if isinstance(stop, CassetteMiss) and self._is_since(stop):
                 self._take(stop)
         self._take_from_children()
         if value is None and not self._errors:
@@ -132,6 +140,11 @@ class ExpectedMiss:
             with suppress(ValueError):  # in a forked child it is gone already
                 _open_blocks.remove(self)
             _name_blocks([name for name in _named_blocks() if name != self._name])
+
+    def _is_since(self, miss: CassetteMiss) -> bool:
+        """Whether a miss is one of the time since the block was opened, or was never entered at all."""
+        missed_at = miss.__dict__.get(_MISSED_AT)
+        return missed_at is None or missed_at > self._opened_at
 
     def _take(self, miss: CassetteMiss) -> None:
         """Have a miss that was raised here, also one that was entered, or given to another block."""
@@ -161,7 +174,7 @@ class ExpectedMiss:
     def _is_nothing_but_a_miss(self, error: BaseException, depth: int = 0) -> bool:
         # Not by ``__context__``: an assertion that fails while a miss is handled must not be hidden.
         if isinstance(error, CassetteMiss):
-            return True
+            return self._has(error)
         inner = members(error) or (error.__cause__,)
         # The depth ends a chain of causes that bites its tail.
         return depth < 100 and all(
@@ -213,6 +226,7 @@ def claim(stop: CassetteStop) -> bool:
     """Give a miss to the block that expects it, and say whether there was one."""
     if not isinstance(stop, CassetteMiss):
         return False
+    stop.__dict__[_MISSED_AT] = time.perf_counter_ns()
     block = _current.get()
     while block is not None and not block._is_open:
         block = block._outer

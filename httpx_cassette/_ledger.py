@@ -283,6 +283,7 @@ def expected_miss() -> ExpectedMiss:
     a process pool that had its workers before, the children of a fork server that was there before.
     They miss as loudly as ever; only if the error comes out of them and is raised in the block is it taken
     back, after its report was printed.
+    What was missed before the block is not taken back by it at all.
 
     Raises:
         AssertionError: No call missed in the block.

@@ -1094,6 +1094,44 @@ def test_a_raised_miss_that_was_entered_is_taken_back(
     assert (entries(), has_missed(), read_entries(path), read_entries(misses)) == ((), False, (), ())
 
 
+def test_an_earlier_miss_that_a_later_one_is_linked_to_counts() -> None:
+    """A block in the ``except`` of a miss that nobody expected takes its own one only."""
+    try:
+        ask("before")
+    except CassetteMiss:
+        with expected_miss() as expected:
+            ask("in it")
+
+    assert [error.fingerprint for error in expected.errors] == ["in it"]
+    assert ([entry.key for entry in entries()], has_missed()) == (["before"], True)
+
+
+def test_an_earlier_miss_that_is_raised_leaves_the_block() -> None:
+    """A future that missed before the block opened was not expected when it missed."""
+    future = quietly()
+    for error in (future, caused_by(future)):
+        with pytest.raises(type(error)) as raised, expected_miss():
+            raise error
+
+        assert raised.value is error
+    assert [entry.key for entry in entries()] == ["a"]
+
+
+def test_an_earlier_miss_is_not_taken_from_another_block() -> None:
+    """A block in the ``except`` of a miss that the block around it expects leaves that one there."""
+    with expected_miss() as outer:
+        try:
+            ask("outer")
+        except CassetteMiss:
+            with expected_miss() as inner:
+                ask("inner")
+
+    assert [[error.fingerprint for error in block.errors] for block in (outer, inner)] == [
+        ["outer"],
+        ["inner"],
+    ]
+
+
 def test_a_miss_that_was_never_entered_is_hidden() -> None:
     """One that a test makes itself, to raise it from a fake, is a miss of the block."""
     with expected_miss() as expected:

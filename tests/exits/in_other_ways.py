@@ -91,8 +91,16 @@ STOPS = {
     ),
 }
 
-#: What ``expected_miss()`` does not take back, as it happens beside the block.
+#: What ``expected_miss()`` does not take back, as it happens before the block, or beside it.
 BESIDE = {
+    "missed-before-the-block": Row("""
+        try:
+            ask("before")
+        except BaseException:
+            with expected_miss() as miss:
+                ask("in it")
+        print("kept", len(miss.errors))
+    """),
     "missed-by-another-task": Row("""
         import asyncio
         async def expect():

@@ -21,7 +21,7 @@ GROUPS: dict[str, dict[str, Row]] = {
     "how the program ends": in_one_process.ENDINGS,
     "where Python itself swallows what is raised": in_one_process.PLACES,
     "what there is to write the report to": in_one_process.STDERR,
-    "beside an expected_miss()": in_other_ways.BESIDE,
+    "before an expected_miss(), and beside it": in_other_ways.BESIDE,
     "threads": in_threads_and_tasks.THREADS,
     "event loops": in_threads_and_tasks.TASKS,
     "child processes": {**in_children.CHILDREN, **in_children.HANGING},
