@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import PurePath
 
 from ._call import Json
@@ -47,6 +48,14 @@ _MAX_LINES = 10
 # A longer command line, or one with invisible characters, is not pasted by anybody.
 _MAX_COMMAND = 1000
 _UNKNOWN_COMMAND = "<this command>"
+
+# What the words of a worker begin with, after its interpreter and the options of that: nobody can start one,
+# as it waits for the program that did. multiprocessing's (spawn and forkserver), execnet's for pytest-xdist,
+# and loky's for joblib.
+_WORKER = re.compile(
+    r"-c from multiprocessing\.|-c import sys;exec\(eval\(sys\.stdin\.readline\(\)\)\)"
+    r"|-m \S*\bloky\.backend\."
+)
 
 _NAMES_IN_DOCUMENT = frozenset({"method", "url", "headers", "body", "prompt_files", "extra"})
 
@@ -147,6 +156,12 @@ def command_line(argv: Sequence[str]) -> str:
     return text if is_short and text.isprintable() else _UNKNOWN_COMMAND
 
 
+def _how_to_record(argv: Sequence[str]) -> str:
+    if any(_WORKER.match(f"{option} {code}") for option, code in pairwise(argv)):
+        return "set HTTPX_CASSETTE_MODE=record for the program that started this process"
+    return f"HTTPX_CASSETTE_MODE=record {command_line(argv)}"
+
+
 def _size(lines: Sequence[str]) -> int:
     return sum(len(line.encode()) + 1 for line in lines)
 
@@ -234,7 +249,7 @@ def _shown_path(path: str) -> str:
 
 
 def _advice_lines(facts: MissFacts) -> list[str]:
-    how = f"HTTPX_CASSETTE_MODE=record {command_line(facts.argv)}"
+    how = _how_to_record(facts.argv)
     if facts.is_mode_given:
         how = (
             "mode='record' in place of the mode='replay' that the code gives, or give none there and: " + how

@@ -80,6 +80,34 @@ def test_a_mode_given_in_the_code_is_named() -> None:
     ) == compose(facts).splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (
+            "-B",
+            "-c",
+            "from multiprocessing.spawn import spawn_main; spawn_main(5)",
+            "--multiprocessing-fork",
+        ),
+        ("-s", "-c", "from multiprocessing.forkserver import main; main(7, 9, ['__main__'])"),
+        ("-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"),
+        ("-W", "error", "-m", "joblib.externals.loky.backend.popen_loky_posix", "--process-name", "a"),
+    ],
+    ids=["spawn", "forkserver", "execnet", "loky"],
+)
+def test_a_worker_is_not_started_by_hand(argv: tuple[str, ...]) -> None:
+    """What can be started again is the program that started the worker."""
+    facts = replace(facts_of({}), argv=("/v/bin/python", *argv))
+
+    assert (
+        "  to record it: set HTTPX_CASSETTE_MODE=record for the program that started this process"
+        == compose(facts).splitlines()[-1]
+    )
+    assert (
+        "or give none there and: set HTTPX_CASSETTE_MODE=record for the program that started this process"
+    ) in compose(replace(facts, is_mode_given=True)).splitlines()[-1]
+
+
 def test_one_text_was_changed() -> None:
     """A short text is shown inline."""
     facts = facts_of(
