@@ -70,6 +70,8 @@ class CassetteFacts:
         damaged: The numbers of the lines that cannot be read.
         other_versions: How many lines there are of each other key version.
         other_policies: How many recordings were keyed under another policy.
+        folder: Where a relative path was looked for, as programs are run from other folders.
+        is_writable: Whether a recording could be stored in it.
     """
 
     path: str
@@ -77,6 +79,8 @@ class CassetteFacts:
     damaged: tuple[int, ...] = ()
     other_versions: Mapping[int, int] = field(default_factory=dict)
     other_policies: int = 0
+    folder: str | None = None
+    is_writable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,8 @@ def _cassette_lines(cassettes: Sequence[CassetteFacts]) -> list[str]:
 def _cassette_line(cassette: CassetteFacts) -> str:
     path = cut(cassette.path, 160)
     if cassette.recordings is None:
-        return f"{path}: does not exist"
+        looked_in = f" (looked in {cut(cassette.folder, 160)})" if cassette.folder else ""
+        return f"{path}: does not exist{looked_in}"
     said = [_count(cassette.recordings, "recording")]
     if cassette.damaged:
         shown = ", ".join(f"{line}" for line in cassette.damaged[:_MAX_LINES])
@@ -250,6 +255,10 @@ def _shown_path(path: str) -> str:
 
 def _advice_lines(facts: MissFacts) -> list[str]:
     how = _how_to_record(facts.argv)
+    written = facts.cassettes[-1] if facts.cassettes else None
+    if written is not None and not written.is_writable:
+        path = cut(written.path, 160)
+        how = f"{path} cannot be written: make it writable, or list another after it, and: {how}"
     if facts.is_mode_given:
         how = (
             "mode='record' in place of the mode='replay' that the code gives, or give none there and: " + how

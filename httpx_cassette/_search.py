@@ -78,8 +78,10 @@ def _model(document: dict[str, Json]) -> str | None:
 
 
 def _facts(cassette: Cassette, under_other_policy: Mapping[str, int]) -> CassetteFacts:
+    is_writable = _is_writable(cassette.real_path)
     if not cassette.exists:
-        return CassetteFacts(cassette.path, None)
+        folder = None if os.path.isabs(cassette.path) else os.path.dirname(cassette.real_path)
+        return CassetteFacts(cassette.path, None, folder=folder, is_writable=is_writable)
     try:
         return CassetteFacts(
             path=cassette.path,
@@ -87,9 +89,17 @@ def _facts(cassette: Cassette, under_other_policy: Mapping[str, int]) -> Cassett
             damaged=tuple(sorted(damage.number for damage in cassette.damage)),
             other_versions=dict(cassette.other_versions),
             other_policies=under_other_policy.get(cassette.path, 0),
+            is_writable=is_writable,
         )
     except CassetteError:  # Cut or replaced in this moment; that it is there is all that is known.
         return CassetteFacts(cassette.path, 0)
+
+
+def _is_writable(path: str) -> bool:
+    """Tell whether recording could write a file, or make it and the folders that it lacks; makes nothing."""
+    while not os.path.exists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return os.access(path, os.W_OK)
 
 
 class _Candidates:

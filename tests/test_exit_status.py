@@ -6,6 +6,7 @@ Rows that need other people's packages, and the table of all, are in ``tests/exi
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -106,10 +107,12 @@ def test_the_traceback_points_to_the_report(ended: Result, name: str) -> None:
         f"{first}\n"
         "  model        gpt-5\n"
         "  fingerprint  <fingerprint> (key version 1, dialect openai-chat)\n"
-        "  cassette     missing.jsonl: does not exist\n"
+        "  cassette     missing.jsonl: does not exist (looked in <folder>)\n"
         "  nearest      none: there is no recording to compare with\n"
         "  to record it: HTTPX_CASSETTE_MODE=record <command>\n"
-    ) == re.sub("(?<=MODE=record ).*", "<command>", re.sub("[0-9a-f]{64}", "<fingerprint>", report))
+    ) == re.sub("(?<=MODE=record ).*", "<command>", re.sub("[0-9a-f]{64}", "<fingerprint>", report)).replace(
+        os.path.realpath(ended(name).folder), "<folder>"
+    )
 
 
 @looks_at("unflushed-file")

@@ -217,6 +217,28 @@ def test_the_cassette_does_not_exist() -> None:
   to record it: HTTPX_CASSETTE_MODE=record <this command>""" == compose(facts)
 
 
+def test_a_relative_path_says_where_it_was_looked_for() -> None:
+    """A program is run from another folder than the one it was written for."""
+    facts = replace(facts_of({}), cassettes=(CassetteFacts(PATH, None, folder="/src\n/app/tests/cassettes"),))
+
+    assert (
+        f"  cassette     {PATH}: does not exist (looked in /src\\n/app/tests/cassettes)"
+        == compose(facts).splitlines()[3]
+    )
+
+
+def test_a_cassette_that_cannot_be_written_is_not_to_be_recorded() -> None:
+    """The last one is written; whether the others could be is not asked."""
+    locked = CassetteFacts(PATH, 2, is_writable=False)
+    seed = CassetteFacts("seed.jsonl", 2)
+
+    assert (
+        f"  to record it: {PATH} cannot be written: make it writable, or list another after it, and: "
+        "HTTPX_CASSETTE_MODE=record python -m pytest tests/test_triage.py -k 'a or b'"
+    ) == compose(replace(facts_of({}), cassettes=(seed, locked))).splitlines()[-1]
+    assert TAIL == compose(replace(facts_of({}), cassettes=(locked, seed))).splitlines()[-1]
+
+
 def test_no_cassette_at_all() -> None:
     """Two cassettes are both named in the first line, and none is said to be none."""
     two = (CassetteFacts("a.jsonl", 0), CassetteFacts("b.jsonl", 0))
@@ -316,8 +338,10 @@ texts = st.text(max_size=40) | st.sampled_from([HOSTILE, "漢" * 3000, "\U000e00
 bodies = st.dictionaries(texts, texts | st.integers() | st.lists(texts, max_size=3), max_size=30)
 
 
-@given(texts, texts, bodies, bodies, st.lists(texts, max_size=12))
-def test_the_report_is_bounded(url: str, path: str, old: Json, new: Json, more: list[str]) -> None:
+@given(texts, texts, bodies, bodies, st.lists(texts, max_size=12), st.booleans())
+def test_the_report_is_bounded(
+    url: str, path: str, old: Json, new: Json, more: list[str], is_there: bool
+) -> None:
     """No call and no cassette makes the report longer than its limit, or any line of it unprintable."""
     asked: Json = {"body": {"json": new}}
     facts = MissFacts(
@@ -327,7 +351,15 @@ def test_the_report_is_bounded(url: str, path: str, old: Json, new: Json, more: 
         url,
         url,
         tuple(
-            CassetteFacts(name, 3, tuple(range(99)), dict.fromkeys(range(99), 1)) for name in [path, *more]
+            CassetteFacts(
+                name,
+                3 if is_there else None,
+                tuple(range(99)),
+                dict.fromkeys(range(99), 1),
+                folder=name,
+                is_writable=False,
+            )
+            for name in [path, *more]
         ),
         asked,
         mask_text,
@@ -339,6 +371,24 @@ def test_the_report_is_bounded(url: str, path: str, old: Json, new: Json, more: 
 
     assert len(report.encode()) <= MAX_REPORT
     assert all(line.isprintable() for line in report.split("\n"))
+
+
+def test_the_longest_report_is_bounded() -> None:
+    """Everything in it has the length at which it is cut."""
+    wide = "漢" * 500
+    facts = replace(
+        facts_of(key_document(f"{wide} on 2026-03-05"), key_document(f"{wide} on 2026-03-02")),
+        method=wide,
+        url=wide,
+        dialect=wide,
+        model=wide,
+        cassettes=tuple([CassetteFacts(wide, None, folder=wide, is_writable=False)] * 9),
+        argv=("a.py", *["x"] * 400),
+        is_mode_given=True,
+        notes=(wide,) * 5,
+    )
+
+    assert len(compose(facts).encode()) <= MAX_REPORT
 
 
 def test_a_report_that_is_full_counts_the_rest() -> None:

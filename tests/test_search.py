@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,36 @@ def test_a_cassette_that_does_not_exist_says_so(tmp_path: Path) -> None:
     ) == _without_digest(report(miss, tmp_path))
     assert ((str(tmp_path / "chat.jsonl"),), None, ()) == (miss.cassettes, miss.nearest, miss.changed)
     assert not (tmp_path / "chat.jsonl").exists()
+
+
+def test_a_relative_path_says_where_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the folder that was the working one when the transport was made; an absolute path says it itself."""
+    monkeypatch.chdir(tmp_path)
+
+    line = (
+        f"  cassette     cassettes/a.jsonl: does not exist (looked in {tmp_path.resolve() / 'cassettes'})\n"
+    )
+    assert line in str(missed("cassettes/a.jsonl"))
+    assert f"  cassette     {tmp_path / 'a.jsonl'}: does not exist\n" in str(missed(tmp_path / "a.jsonl"))
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("locked", ["file", "folder"])
+def test_a_cassette_that_cannot_be_written_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: str
+) -> None:
+    """The file is asked, or the folder that it would be made in."""
+    path = tmp_path / "chat.jsonl"
+    if locked == "file":
+        record(session(path, mode="record"))
+    else:
+        path = tmp_path / "none" / "none" / "chat.jsonl"
+    closed = str(path if locked == "file" else tmp_path)
+    monkeypatch.setattr(os, "access", lambda where, mode: os.fspath(where) != closed)
+
+    assert f"to record it: {path} cannot be written: " in str(missed(path, chat("More")))
 
 
 def _without_digest(text: str) -> str:
