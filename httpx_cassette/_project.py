@@ -10,14 +10,26 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._errors import OptionError
 
-__all__ = ["project_defaults"]
+__all__ = ["Project", "project_defaults"]
 
 
-def project_defaults() -> dict[str, Any]:
+class Project(NamedTuple):
+    """What a project sets.
+
+    Args:
+        options: The options by name.
+        file: The ``pyproject.toml`` that they stand in.
+    """
+
+    options: Mapping[str, Any]
+    file: str | None
+
+
+def project_defaults() -> Project:
     """Return the options that the project of the working folder sets, empty where it sets none.
 
     Raises:
@@ -26,17 +38,17 @@ def project_defaults() -> dict[str, Any]:
     try:
         folder = Path.cwd()
     except OSError:  # The working folder was deleted: it belongs to no project any more.
-        return {}
-    return dict(_defaults_below(folder))
+        return Project({}, None)
+    return _defaults_below(folder)
 
 
 @lru_cache(maxsize=32)
-def _defaults_below(folder: Path) -> dict[str, Any]:
+def _defaults_below(folder: Path) -> Project:
     for parent in (folder, *folder.parents):
         file = parent / "pyproject.toml"
         if file.is_file():
-            return _read_table(file)
-    return {}
+            return Project(_read_table(file), str(file))
+    return Project({}, None)
 
 
 def _read_table(file: Path) -> dict[str, Any]:

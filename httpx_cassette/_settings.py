@@ -9,14 +9,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ._call import Call
 from ._cassette import Cassette, open_cassette
 from ._errors import CassetteMiss, OptionError
 from ._fingerprint import DEFAULT_POLICY, KeyPolicy, PromptFiles
 from ._mode import Mode, resolve_mode
-from ._project import project_defaults
+from ._project import Project, project_defaults
 from ._redact import Redaction
 from ._shelf import Shelf
 from ._suggest import nearest_name
@@ -28,6 +28,8 @@ Source: TypeAlias = "str | os.PathLike[str] | Cassette"
 
 #: What names calls: a host, the beginning of a URL, or a predicate.
 Matcher: TypeAlias = "str | Callable[[Call], bool]"
+
+T = TypeVar("T")
 
 MAX_CALLS_VARIABLE = "HTTPX_CASSETTE_MAX_CALLS"
 
@@ -92,38 +94,69 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
         CassetteError: The cassette is not understood.
         CassetteReadOnly: Recording was asked for, and nothing can be written.
     """
-    _refuse_unknown(given, "CassetteTransport has no option")
-    project = project_defaults()
-    _refuse_unknown(project, "[tool.httpx_cassette] of pyproject.toml has no option")
-    options = {**OPTIONS, **project, **given}
-    mode = resolve_mode(options["mode"], os.environ)
-    shelf = _read_shelf(cassette, _read_flag(options["fsync"], "fsync"))
+    options = _Options(given, project_defaults())
+    mode = options.read("mode", lambda value, name: value if value is None else resolve_mode(value, {}))
+    is_mode_given = mode is not None
+    mode = resolve_mode(mode, os.environ)
+    shelf = _read_shelf(cassette, options.read("fsync", _read_flag))
     if mode in (Mode.RECORD, Mode.RERECORD):
         shelf.written.check_writable()
     return Settings(
         shelf=shelf,
         mode=mode,
-        is_mode_given=options["mode"] is not None,
-        require_system=_read_require_system(options["require_system"]),
-        prompt_files=PromptFiles(options["prompt_files"]),
-        policy=_read_policy(options["key_policy"]),
-        redaction=Redaction.of(options["redact"]),
-        passthrough=_read_matchers(options["passthrough"], "passthrough"),
-        ignore=_read_ignore(options["ignore"]),
-        samples=_read_count(options["samples"], "samples"),
-        is_recordable=_read_statuses(options["record_statuses"]),
-        max_calls=_read_max_calls(options["max_calls"]),
-        chunk_size=_read_count(options["chunk_size"], "chunk_size"),
-        wire_chunk_size=_read_optional_count(options["wire_chunk_size"], "wire_chunk_size"),
-        noise=_read_flag(options["noise"], "noise"),
-        on_miss=_read_on_miss(options["on_miss"]),
+        is_mode_given=is_mode_given,
+        require_system=options.read("require_system", _read_require_system),
+        prompt_files=options.read("prompt_files", lambda value, name: PromptFiles(value)),
+        policy=options.read("key_policy", _read_policy),
+        redaction=options.read("redact", lambda value, name: Redaction.of(value)),
+        passthrough=options.read("passthrough", _read_matchers),
+        ignore=options.read("ignore", _read_ignore),
+        samples=options.read("samples", _read_count),
+        is_recordable=options.read("record_statuses", _read_statuses),
+        max_calls=options.read("max_calls", _read_max_calls),
+        chunk_size=options.read("chunk_size", _read_count),
+        wire_chunk_size=options.read("wire_chunk_size", _read_optional_count),
+        noise=options.read("noise", _read_flag),
+        on_miss=options.read("on_miss", _read_on_miss),
     )
 
 
-def _refuse_unknown(given: Mapping[str, Any], what: str) -> None:
-    for name in given:
+class _Options:
+    """The options as they are given, set by the project, or by default; a mistake is met where it stands.
+
+    Args:
+        given: Options by name, as given in the code.
+        project: What the project sets.
+
+    Raises:
+        OptionError: An option does not exist.
+    """
+
+    def __init__(self, given: Mapping[str, Any], project: Project) -> None:
+        _refuse_unknown(given, "CassetteTransport", None)
+        _refuse_unknown(project.options, "[tool.httpx_cassette]", project.file)
+        self._values = {**OPTIONS, **project.options, **given}
+        self._of_project = project.options.keys() - given.keys()
+        self._file = project.file
+
+    def read(self, name: str, reader: Callable[[Any, str], T]) -> T:
+        """Return one option as ``reader`` understands it.
+
+        Raises:
+            OptionError: It is not understood; the error names the file that it comes from.
+        """
+        try:
+            return reader(self._values[name], name)
+        except OptionError as error:
+            if name not in self._of_project or error.path is not None:
+                raise
+            raise OptionError(error.message, self._file) from error.__cause__
+
+
+def _refuse_unknown(names: Iterable[str], whose: str, file: str | None) -> None:
+    for name in names:
         if name not in OPTIONS:
-            raise OptionError(f"{what} {name!r}{nearest_name(name, OPTIONS)}")
+            raise OptionError(f"{whose} has no option {name!r}{nearest_name(name, OPTIONS)}", file)
 
 
 def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:
@@ -143,25 +176,24 @@ def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:
     return shelf
 
 
-def _read_require_system(value: Any) -> Any:
+def _read_require_system(value: Any, name: str) -> Any:
     if isinstance(value, bool) or value == "anywhere" or callable(value):
         return value
     raise OptionError(
-        f"require_system={value!r} is not understood; "
-        "it takes True, False, 'anywhere' or a callable on the call"
+        f"{name}={value!r} is not understood; it takes True, False, 'anywhere' or a callable on the call"
     )
 
 
-def _read_policy(value: Any) -> KeyPolicy:
+def _read_policy(value: Any, name: str) -> KeyPolicy:
     if value is None or isinstance(value, KeyPolicy):
         return value or DEFAULT_POLICY
     if isinstance(value, Mapping):
         known = [option.name for option in fields(KeyPolicy)]
-        for name in value:
-            if name not in known:
-                raise OptionError(f"KeyPolicy has no option {name!r}{nearest_name(name, known)}")
+        for option in value:
+            if option not in known:
+                raise OptionError(f"KeyPolicy has no option {option!r}{nearest_name(option, known)}")
         return KeyPolicy(**value)
-    raise OptionError(f"key_policy={value!r} is not understood; give it a KeyPolicy")
+    raise OptionError(f"{name}={value!r} is not understood; give it a KeyPolicy")
 
 
 def _read_flag(value: Any, name: str) -> bool:
@@ -181,7 +213,7 @@ def _read_optional_count(value: Any, name: str) -> int | None:
     return None if value is None else _read_count(value, name)
 
 
-def _read_max_calls(value: Any) -> int | None:
+def _read_max_calls(value: Any, name: str) -> int | None:
     if value is None:
         text = os.environ.get(MAX_CALLS_VARIABLE, "").strip()
         if not text:
@@ -190,24 +222,20 @@ def _read_max_calls(value: Any) -> int | None:
             raise OptionError(f"{MAX_CALLS_VARIABLE}={text!r} is not understood; it takes a whole number")
         return int(text)
     if type(value) is not int or value < 0:
-        raise OptionError(
-            f"max_calls={value!r} is not understood; it takes a whole number, 0 for none at all"
-        )
+        raise OptionError(f"{name}={value!r} is not understood; it takes a whole number, 0 for none at all")
     return value
 
 
-def _read_on_miss(value: Any) -> Any:
+def _read_on_miss(value: Any, name: str) -> Any:
     if value is None or value == "exit" or callable(value):
         return value
-    raise OptionError(
-        f"on_miss={value!r} is not understood; it takes a callable on the CassetteMiss, or None"
-    )
+    raise OptionError(f"{name}={value!r} is not understood; it takes a callable on the CassetteMiss, or None")
 
 
 _STATUS_CLASS = re.compile(r"[1-5]xx")
 
 
-def _read_statuses(value: Any) -> Callable[[int], bool]:
+def _read_statuses(value: Any, name: str) -> Callable[[int], bool]:
     if value is None:
         return lambda status: 200 <= status < 400
     wanted: set[int] = set()
@@ -217,9 +245,7 @@ def _read_statuses(value: Any) -> Callable[[int], bool]:
         elif type(item) is int and 100 <= item <= 599:
             wanted.add(item)
         else:
-            raise OptionError(
-                f"record_statuses cannot hold {item!r}; it takes status codes and classes such as '4xx'"
-            )
+            raise OptionError(f"{name} cannot hold {item!r}; it takes status codes and classes such as '4xx'")
     return wanted.__contains__
 
 
@@ -230,10 +256,10 @@ def _read_statuses(value: Any) -> Callable[[int], bool]:
 _NO_HOST = re.compile(r"[/?#@\s]")
 
 
-def _read_ignore(value: Any) -> Callable[[Call], bool] | None:
+def _read_ignore(value: Any, name: str) -> Callable[[Call], bool] | None:
     if value is None or value is False:
         return None
-    return _read_matchers([*KNOWN_PROBES, *_items(value)], "ignore")
+    return _read_matchers([*KNOWN_PROBES, *_items(value)], name)
 
 
 def _items(value: Any) -> list[Any]:

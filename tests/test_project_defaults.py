@@ -49,14 +49,14 @@ def test_the_table_of_the_nearest_project_counts(
     write(folder.parent.parent, "[tool.httpx_cassette]\nchunk_size = 99\n")
     write(folder.parent, text)
 
-    assert defaults == project_defaults()
+    assert defaults == project_defaults().options
 
 
 def test_without_a_project_nothing_is_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder below no project at all has no defaults."""
     monkeypatch.setattr(Path, "is_file", lambda path: False)
 
-    assert {} == project_defaults()
+    assert {} == project_defaults().options
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_prompt_files_are_meant_from_the_projects_folder(folder: Path, option: s
             return [placed(each) for each in value]
         return value.format(folder.parent) if isinstance(value, str) else value
 
-    assert {"prompt_files": placed(meant)} == project_defaults()
+    assert {"prompt_files": placed(meant)} == project_defaults().options
 
 
 def test_what_is_given_wins_over_the_project(folder: Path) -> None:
@@ -143,12 +143,45 @@ def test_what_is_given_wins_over_the_project(folder: Path) -> None:
     assert ["/v1/chat/completions", CHAT] == [each.key_document["url"] for each in explained]
 
 
-def test_an_unknown_option_names_the_nearest(folder: Path) -> None:
-    """The error says that it stands in pyproject.toml."""
-    write(folder, "[tool.httpx_cassette]\nsample = 2\n")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sample = 2", "[tool.httpx_cassette] has no option 'sample' (did you mean 'samples'?)"),
+        ("samples = 0", "samples=0 is not understood; it takes a whole number from 1"),
+        ("mode = 'play'", "mode='play' is not a mode (did you mean 'replay'?)"),
+        ("key_policy = { mask = [] }", "KeyPolicy has no option 'mask' (did you mean 'masks'?)"),
+        (
+            "key_policy = { masks = ['dates'] }",
+            "there is no mask 'dates' (did you mean 'date'?); give an own one its pattern: "
+            "KeyPolicy(masks={'dates': r'...'})",
+        ),
+        ("redact = { pattern = {} }", "redact has no argument 'pattern'; write 'patterns'"),
+        (
+            "passthrough = ['a/b']",
+            "passthrough='a/b' is no host, because of '/', and no URL; write "
+            "'https://a/b', or the host alone",
+        ),
+        (
+            "prompt_files = 5",
+            "prompt_files=5 is not understood; it takes paths, or a mapping of names to paths",
+        ),
+        ("fsync = 0", "fsync=0 is not understood; it takes True or False"),
+    ],
+)
+def test_a_mistake_names_the_file_it_stands_in(folder: Path, text: str, message: str) -> None:
+    """The project file may be one of a folder above, which nobody has thought of."""
+    file = write(folder.parent, f"[tool.httpx_cassette]\n{text}\n")
     with pytest.raises(OptionError) as caught:
         CassetteTransport("none.jsonl")
 
-    assert (
-        "[tool.httpx_cassette] of pyproject.toml has no option 'sample' (did you mean 'samples'?)"
-    ) == str(caught.value)
+    assert f"{file}: {message}" == str(caught.value)
+
+
+def test_a_mistake_elsewhere_does_not_name_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in the code, or in the environment, is none of the project's."""
+    write(folder, "[tool.httpx_cassette]\nsamples = 0\nmode = 'live'\n")
+    with pytest.raises(OptionError, match=r"^samples=-1 is not"):
+        CassetteTransport("none.jsonl", samples=-1)
+    monkeypatch.setenv("HTTPX_CASSETTE_MODE", "play")
+    with pytest.raises(OptionError, match=r"^HTTPX_CASSETTE_MODE='play' is not"):
+        CassetteTransport("none.jsonl", samples=1)
