@@ -17,7 +17,7 @@ from ._difference import MISSING, Change, Missing
 from ._excerpt import escape
 from ._paths import Step, render_path, split_path
 
-__all__ = ["Hint", "Mask", "Masks", "body_path", "hint", "hints"]
+__all__ = ["Hint", "Mask", "Masks", "body_path", "hint"]
 
 #: Applies the mask of a name to a text.
 Mask: TypeAlias = Callable[[str, str], str]
@@ -84,15 +84,15 @@ class Hint:
     paths: tuple[str, ...]
 
 
-def hints(
+def hint(
     changes: Sequence[Change],
     mask: Mask,
     *,
     documents: tuple[Json, Json] | None = None,
     ignore: tuple[str, ...] = (),
     masks: Masks = (),
-) -> list[str]:
-    """Return the options, ready to paste, that would make volatile differences go away.
+) -> Hint | None:
+    """Return the option, ready to paste, that would make volatile differences go away, or ``None``.
 
     Args:
         changes: Where a recording and a call differ.
@@ -102,19 +102,6 @@ def hints(
         ignore: Paths that the policy in force ignores already; they are kept in the hint.
         masks: The masks of the policy in force; they are kept too.
     """
-    found = hint(changes, mask, documents=documents, ignore=ignore, masks=masks)
-    return [found.option] if found else []
-
-
-def hint(
-    changes: Sequence[Change],
-    mask: Mask,
-    *,
-    documents: tuple[Json, Json] | None = None,
-    ignore: tuple[str, ...] = (),
-    masks: Masks = (),
-) -> Hint | None:
-    """Return what :func:`hints` returns, with the changes it covers, or ``None``."""
     plan = _Plan(mask)
     for change in changes:
         plan.consider(change)

@@ -18,7 +18,7 @@ from ._call import Json
 from ._difference import MISSING, Change, Missing, differences
 from ._errors import CassetteMiss
 from ._excerpt import cut, show_change
-from ._hints import Hint, Mask, Masks, body_path, hint, hints
+from ._hints import Hint, Mask, Masks, body_path, hint
 from ._nearest import Candidate, Nearest, nearest
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "command_line",
     "compose",
     "differences",
-    "hints",
     "miss",
     "nearest",
 ]
