@@ -111,7 +111,7 @@ class _Candidates:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._policy = _keying_policy({**settings.policy.as_json(), **_redaction_policy(settings)})
+        self._policy = _keying_policy(settings.policy_on_line())
         self.under_other_policy: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -132,10 +132,6 @@ class _Candidates:
             return None
         where = f"{os.fspath(recording.path)}:{recording.number}"
         return Candidate(where, recording.number, recording.at, document)
-
-
-def _redaction_policy(settings: Settings) -> dict[str, Json]:
-    return {} if settings.redaction.is_default else {"redact": settings.redaction.as_json()}
 
 
 def _keying_policy(policy: Mapping[str, Json]) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from ._call import Call
+from ._call import Call, Json
 from ._cassette import Cassette, open_cassette
 from ._errors import CassetteMiss, OptionError
 from ._fingerprint import DEFAULT_POLICY, KeyPolicy, PromptFiles
@@ -58,6 +58,19 @@ class Settings:
     wire_chunk_size: int | None
     noise: bool
     on_miss: Callable[[CassetteMiss], object] | Literal["exit"] | None
+
+    def policy_on_line(self, prompt_files: Mapping[str, Json] | None = None) -> dict[str, Json]:
+        """Return what the key depends on beside the request, as it stands on the line of a recording.
+
+        Args:
+            prompt_files: The digests of the prompt files, by name.
+        """
+        policy = self.policy.as_json()
+        if prompt_files:
+            policy["prompt_files"] = dict(prompt_files)
+        if not self.redaction.is_default:
+            policy["redact"] = self.redaction.as_json()
+        return policy
 
 
 #: The options by name, with their defaults.

@@ -74,6 +74,17 @@ def test_every_option_is_documented_in_the_signature() -> None:
     }
 
 
+def test_the_policy_on_a_line_is_what_differs_from_the_default() -> None:
+    """Prompt files by their digests, the redaction where it is another one; nothing if nothing was said."""
+    found = settings(key_policy={"host": False, "extra": {"v": "7"}}, redact=False)
+    policy = {"host": False, "extra": {"v": "7"}, "redact": Redaction(strong=False).as_json()}
+
+    assert {} == settings().policy_on_line() == settings().policy_on_line({})
+    assert policy == found.policy_on_line()
+    assert {**policy, "prompt_files": {"a.md": "0"}} == found.policy_on_line({"a.md": "0"})
+    assert policy == found.policy_on_line()
+
+
 # -- cassettes -----------------------------------------------------------------------------------------
 
 
