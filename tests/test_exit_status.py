@@ -22,6 +22,7 @@ MISSES = {
     **in_one_process.CAUGHT,
     **in_other_ways.STOPS,
     **in_one_process.ENDINGS,
+    **in_one_process.REPLACED,
     **in_one_process.PLACES,
     **in_other_ways.BESIDE,
     **in_threads_and_tasks.THREADS,

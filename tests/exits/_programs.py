@@ -52,11 +52,13 @@ class Row:
         program: The text that follows the prologue.
         arguments: What stands between the interpreter and the script.
         marks: Where it cannot be run.
+        conftest: What stands in a ``conftest.py`` beside the script.
     """
 
     program: str
     arguments: tuple[str, ...] = ()
     marks: tuple[pytest.MarkDecorator, ...] = ()
+    conftest: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,8 @@ def run_at_once(
 
 def _run_row(folder: Path, row: Row, covered: bool) -> Ended:
     folder.mkdir()
+    if row.conftest:
+        (folder / "conftest.py").write_text(row.conftest)
     return run(folder, row.program, arguments=row.arguments, covered=covered)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.exits._table import SEEN, table
 
 # The other packages live in an environment of their own (nox -s exits).
-_PACKAGES = ("fastapi", "pytest_asyncio", "stamina", "starlette", "tenacity", "uvicorn")
+_PACKAGES = ("fastapi", "pytest_asyncio", "stamina", "starlette", "tenacity", "uvicorn", "xdist")
 collect_ignore = [] if all(map(importlib.util.find_spec, _PACKAGES)) else ["test_table.py"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.exits._programs import Row
 
-__all__ = ["CAUGHT", "ENDINGS", "PLACES", "STDERR"]
+__all__ = ["CAUGHT", "ENDINGS", "PLACES", "REPLACED", "STDERR"]
 
 NEEDS_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork")
 
@@ -171,7 +171,26 @@ ENDINGS = {
             pass
         atexit.register(print, "after the miss")
     """),
-    # The same process goes on as another program, which knows of the miss by the environment alone.
+    "unflushed-file": Row("""
+        file = open("answers.txt", "w")
+        file.write("paid for")
+        ask()
+    """),
+    "two-copies-of-the-package": Row("""
+        import sys
+        try:
+            ask()
+        except BaseException:
+            pass
+        for name in [name for name in sys.modules if name.startswith("httpx_cassette")]:
+            del sys.modules[name]
+        import httpx_cassette
+        print("kept")
+    """),
+}
+
+#: The same process goes on as another program, which learns of the miss by its environment alone.
+REPLACED = {
     "exec-after-a-miss": Row(
         """
         import os, sys
@@ -198,22 +217,6 @@ ENDINGS = {
         """,
         marks=(NEEDS_FORK,),
     ),
-    "unflushed-file": Row("""
-        file = open("answers.txt", "w")
-        file.write("paid for")
-        ask()
-    """),
-    "two-copies-of-the-package": Row("""
-        import sys
-        try:
-            ask()
-        except BaseException:
-            pass
-        for name in [name for name in sys.modules if name.startswith("httpx_cassette")]:
-            del sys.modules[name]
-        import httpx_cassette
-        print("kept")
-    """),
 }
 
 #: Places where Python itself swallows what is raised.

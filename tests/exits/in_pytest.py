@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tests.exits._programs import Ended, Row
 
-__all__ = ["TESTS", "UNTOUCHED", "summary"]
+__all__ = ["TESTS", "UNTOUCHED", "WORKERS", "summary"]
 
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
@@ -113,6 +113,15 @@ _MODULES = {
 
 TESTS = {name: Row(module, _PYTEST) for name, module in _MODULES.items()}
 
+#: Modules that only the workers of pytest-xdist import. The controller knows the package by ``conftest.py``;
+#: that of the tests is its witness too.
+WORKERS = {
+    name.replace("pytest-", "pytest-xdist-"): Row(
+        _MODULES[name], (*_PYTEST, "-n", "2"), conftest="import httpx_cassette\nimport _ask\n"
+    )
+    for name in ("pytest-test", "pytest-bare-except", "pytest-raises")
+}
+
 UNTOUCHED = {
     "pytest-expected-miss": Row(
         """
@@ -121,7 +130,16 @@ UNTOUCHED = {
                 ask()
         """,
         _PYTEST,
-    )
+    ),
+    "pytest-xdist-expected-miss": Row(
+        """
+        def test_it():
+            with expected_miss():
+                ask()
+        """,
+        (*_PYTEST, "-n", "2"),
+        conftest="import httpx_cassette\n",
+    ),
 }
 
 

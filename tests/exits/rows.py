@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, Row]] = {
     "caught, wrapped, or followed by something else": in_one_process.CAUGHT,
     "what else stops a call, and the other library": in_other_ways.STOPS,
     "how the program ends": in_one_process.ENDINGS,
+    "a program that replaces itself": in_one_process.REPLACED,
     "where Python itself swallows what is raised": in_one_process.PLACES,
     "what there is to write the report to": in_one_process.STDERR,
     "before an expected_miss(), and beside it": in_other_ways.BESIDE,
@@ -32,6 +33,7 @@ GROUPS: dict[str, dict[str, Row]] = {
     "a server that dies of a signal": in_servers.KILLED,
     "retrying libraries": in_retries.RETRIES,
     "pytest without a plugin of ours": in_pytest.TESTS,
+    "workers of pytest-xdist": in_pytest.WORKERS,
     "what does not count": {**in_other_ways.UNTOUCHED, **in_pytest.UNTOUCHED},
 }
 

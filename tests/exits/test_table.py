@@ -18,7 +18,12 @@ UNTOUCHED = GROUPS["what does not count"]
 #: A signal ends the process at once: no handler of Python runs.
 KILLED = GROUPS["a server that dies of a signal"]
 
-COUNTING = {name: row for name, row in ALL.items() if name not in UNTOUCHED and name not in KILLED}
+WORKERS = GROUPS["workers of pytest-xdist"]
+
+#: What ends has not run the script, so that coverage has nothing to say about it.
+UNMEASURED = {**WORKERS, **GROUPS["a program that replaces itself"]}
+
+COUNTING = {name: row for name, row in ALL.items() if name not in {*UNTOUCHED, *KILLED, *UNMEASURED}}
 
 WITNESSES = ("atexit", "logging", "coverage")
 
@@ -48,6 +53,17 @@ def test_every_way_to_lose_a_miss_ends_with_2(ended: Result, name: str) -> None:
 
     assert (2, WITNESSES) == (result.status, result.witnesses), result.stderr + result.stdout
     assert "INTERNALERROR" not in result.stdout
+
+
+@pytest.mark.parametrize("name", parameters(UNMEASURED))
+def test_a_miss_in_another_program_ends_with_2(ended: Result, name: str) -> None:
+    """The one that ends says where the miss was, and leaves no file behind."""
+    result = ended(name)
+    others = "child processes had 1 miss" if name in WORKERS else "a call was stopped before this program"
+
+    assert (2, ("atexit", "logging")) == (result.status, result.witnesses), result.stderr + result.stdout
+    assert result.stderr.splitlines()[-1].startswith(f"httpx_cassette: {others}")
+    assert [] == list(result.folder.glob("httpx-cassette-*"))
 
 
 @pytest.mark.parametrize("name", parameters(UNTOUCHED))
