@@ -443,7 +443,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     reading = read_call(asked.call, settings.redaction)
     dialect = asked.dialect
     request, _ = stored_request(reading, settings.redaction, dialect, settings.policy.key_headers)
-    policy, tripwire = _stored_policy(settings, asked.prompt_files), Tripwire(asked.call, os.environ)
+    policy, tripwire = settings.policy_on_line(asked.prompt_files), Tripwire(asked.call, os.environ)
     _check_storable(tripwire, {"request": request, "policy": policy}, asked, settings)
 
     def store(new: NewRecording) -> bool:
@@ -540,16 +540,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _stored_policy(settings: Settings, prompt_files: PromptDigests) -> dict[str, Json]:
-    """Return what the key depends on beside the request, as it stands on the line."""
-    policy = settings.policy.as_json()
-    if prompt_files:
-        policy["prompt_files"] = prompt_files
-    if not settings.redaction.is_default:
-        policy["redact"] = settings.redaction.as_json()
-    return policy
 
 
 # -- hits that rest on a fold --------------------------------------------------------------------------

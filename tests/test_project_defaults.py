@@ -155,7 +155,7 @@ def test_what_is_given_wins_over_the_project(folder: Path) -> None:
             "there is no mask 'dates' (did you mean 'date'?); give an own one its pattern: "
             "KeyPolicy(masks={'dates': r'...'})",
         ),
-        ("redact = { pattern = {} }", "redact has no argument 'pattern'; write 'patterns'"),
+        ("redact = { pattern = {} }", "redact has no argument 'pattern' (did you mean 'patterns'?)"),
         (
             "passthrough = ['a/b']",
             "passthrough='a/b' is no host, because of '/', and no URL; write "

@@ -155,7 +155,7 @@ def test_recording_asks_for_a_file_that_can_be_written(folder: Path) -> None:
         ({"key_policy": 5}, "key_policy=5 is not understood; give it a KeyPolicy"),
         ({"key_policy": {"mask": []}}, "KeyPolicy has no option 'mask' (did you mean 'masks'?)"),
         ({"key_policy": {"host": 1}}, "KeyPolicy(host=1) takes True or False"),
-        ({"redact": {"pattern": {}}}, "redact has no argument 'pattern'; write 'patterns'"),
+        ({"redact": {"pattern": {}}}, "redact has no argument 'pattern' (did you mean 'patterns'?)"),
         ({"samples": 0}, "samples=0 is not understood; it takes a whole number from 1"),
         ({"samples": True}, "samples=True is not understood; it takes a whole number from 1"),
         ({"samples": "2"}, "samples='2' is not understood; it takes a whole number from 1"),
