@@ -34,7 +34,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntFlag
-from itertools import count
 from typing import TypeAlias, cast
 from urllib.parse import quote, unquote_plus
 
@@ -363,13 +362,12 @@ class Redaction:
 
     def text(self, value: str) -> str:
         """Return the text with its secrets replaced: the very same object if it holds none."""
-        for number in count():
-            redacted = self._once(value)
-            if redacted is value:
-                break
+        rounds = 0
+        while (redacted := self._once(value)) is not value:
             # A placeholder is an edge that was not there before, so look again until nothing changes; each
             # round leaves fewer characters outside placeholders.
-            value = redacted if number < _PATIENCE else self._once(redacted, is_glued=True)
+            rounds += 1
+            value = redacted if rounds <= _PATIENCE else self._once(redacted, is_glued=True)
         return value
 
     def json(self, value: Json, opaque: Paths | None = None) -> Json:

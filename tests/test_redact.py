@@ -607,11 +607,13 @@ def test_credentials_in_path_and_values_of_a_url_are_encoded_placeholders() -> N
     key, bot = "sk-" + ALNUM[:48], "123456789:AA" + ALNUM[:33]
     inner = quote("https://app:hunter2@db/x?a=1 2", safe="")
 
-    url = DEFAULT.url(f"https://h/bot{bot}/send?q={key}&next={inner}&a=%2f")
+    hidden = key.replace("sk-", "%73k%2d")
+    url = DEFAULT.url(f"https://h/bot{bot}/send?q={key}&next={inner}&p=a+{hidden}&a=%2f")
 
     assert re.sub("[0-9a-f]{16}", "*", url) == (
         "https://h/bot%3Credacted:telegram-token:*%3E/send?q=%3Credacted:openai-key:*%3E"
-        "&next=https%3A%2F%2F%3Credacted:url-userinfo:*%3E%40db%2Fx%3Fa%3D1%202&a=%2f"
+        "&next=https%3A%2F%2F%3Credacted:url-userinfo:*%3E%40db%2Fx%3Fa%3D1%202"
+        "&p=a%20%3Credacted:openai-key:*%3E&a=%2f"
     )
     assert DEFAULT.url(url) == url
 
