@@ -59,6 +59,17 @@ def test_without_a_project_nothing_is_set(folder: Path, monkeypatch: pytest.Monk
     assert {} == project_defaults().options
 
 
+def test_a_working_folder_that_is_gone_sets_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It belongs to no project any more, and a transport can be made all the same."""
+
+    def fail(kind: type[Path]) -> Path:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "cwd", classmethod(fail))
+
+    assert {} == project_defaults().options
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -71,8 +82,12 @@ def test_without_a_project_nothing_is_set(folder: Path, monkeypatch: pytest.Monk
             "the file is not TOML: 'utf-8' codec can't decode byte 0xff in position 17: invalid start byte",
         ),
         ("[tool]\nhttpx_cassette = 5\n", "tool.httpx_cassette must be a table: [tool.httpx_cassette]"),
+        (
+            "[tool.httpx-cassette]\nsamples = 2\n",
+            "the table [tool.httpx-cassette] is not read; write [tool.httpx_cassette]",
+        ),
     ],
-    ids=["not-toml", "not-utf-8", "no-table"],
+    ids=["not-toml", "not-utf-8", "no-table", "dash"],
 )
 def test_a_file_that_cannot_be_meant_is_named(folder: Path, text: str, message: str) -> None:
     """The error has the file and the reason."""
