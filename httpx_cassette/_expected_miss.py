@@ -159,11 +159,8 @@ class ExpectedMiss:
         return any(error is miss for miss in self._errors)
 
     def _take_from_children(self) -> None:
-        known = {miss.__dict__.get("fingerprint") for miss in self._errors}
         for entry in self._book.withdraw_children(self._mark, self._is_expected):
-            # The error itself may have come out of another child, pickled.
-            if entry.facts.get("fingerprint", entry.key) not in known:
-                self._errors.append(CassetteMiss(entry.report, dict(entry.facts)))
+            self._errors.append(CassetteMiss(entry.report, dict(entry.facts)))
 
     def _is_expected(self, entry: Entry) -> bool:
         """Whether this block, just closed, is the last one that the process of ``entry`` was started in."""
@@ -240,11 +237,9 @@ def claim(stop: CassetteStop) -> bool:
 def _block_of_thread() -> ExpectedMiss | None:
     """The last of the blocks that were open when the current thread was started, or that it opened."""
     thread = threading.current_thread()
-    if isinstance(
-        thread, threading._DummyThread
-    ):  # not one of ``threading``: nobody knows since when it runs
-        return None
-    return next((block for block in reversed(_open_blocks) if thread not in block._others), None)
+    # Another module than ``threading`` started a dummy, and nobody knows when.
+    blocks = () if isinstance(thread, threading._DummyThread) else reversed(_open_blocks)
+    return next((block for block in blocks if thread not in block._others), None)
 
 
 def _begin_as_child() -> None:

@@ -1164,6 +1164,26 @@ def test_taking_back_what_does_not_count_leaves_the_status(older_thread: ThreadP
     assert ([entry.key for entry in entries()], has_missed()) == (["b"], True)
 
 
+def test_what_was_forgotten_is_not_taken_back_again(older: Older) -> None:
+    """A block may end after the ledger was cleared in it."""
+    with expected_miss() as expected:
+        error = older("a")
+        _ledger.clear()
+        raise error
+
+    assert (expected.errors, entries(), has_missed()) == ((error,), (), False)
+
+
+def test_taking_back_needs_no_guard(older_thread: ThreadPoolExecutor) -> None:
+    """Where nothing counts there is none."""
+    error = miss()
+    with expected_miss():
+        older_thread.submit(enter, error, key="a", hooks=False).result()
+        raise error
+
+    assert (entries(), _exit.existing_guard()) == ((), None)
+
+
 def left_by_a_child(key: str, *started_in: str, kind: str = "CassetteMiss") -> Entry:
     """What a child process that was started in these blocks leaves in the files."""
     facts = {"fingerprint": key, "changed": ["model"]}
@@ -1198,8 +1218,10 @@ def test_a_miss_in_a_child_process_is_expected_too(armed: None) -> None:
     """What a child left during the block is taken back; the error is made anew from its facts."""
     with expected_miss() as expected:
         left_by_a_child("a", *blocks())
+        left_by_a_child("b", *blocks())
 
     assert (expected.fingerprint, str(expected.error)) == ("a", REPORT.format("a"))
+    assert len(expected.errors) == 2
     assert (left(), blocks()) == ([], [])
 
 
