@@ -1,7 +1,4 @@
-"""Canonical bytes of plain JSON; the front of everything about JSON that the key needs.
-
-Nothing here, and in the modules this one gathers, knows about HTTP, providers or files: ``_parsing`` reads,
-``_rules`` and ``_masking`` change a document, ``_digests`` stands for long strings.
+"""Canonical bytes of plain JSON. Nothing here knows about HTTP, providers or files.
 
 Canonical bytes are RFC 8785 (JSON Canonicalization Scheme) with two extensions, because requests hold
 what that standard's number and string domains do not: an integer is written as its digits, whatever its
@@ -20,53 +17,9 @@ from typing import Any
 import orjson
 
 from ._call import Json
-from ._digests import (
-    DIGEST_ABOVE,
-    SHORT,
-    digest_long_strings,
-    digest_of,
-    escape_names,
-    is_digest,
-)
-from ._masking import MASKS, Masker, mask_text
-from ._parsing import MAX_DEPTH, NotJson, is_same_json, parse_json
-from ._rules import (
-    fold_defaults,
-    has_text,
-    is_blank,
-    remove_places,
-    rename_references,
-    single_text,
-    strip_lines,
-    strip_places,
-)
+from ._digests import DIGEST_ABOVE, SHORT, digest_of
 
-__all__ = [
-    "DIGEST_ABOVE",
-    "MASKS",
-    "MAX_DEPTH",
-    "Masker",
-    "NotJson",
-    "canonical_bytes",
-    "canonical_key_bytes",
-    "canonical_number",
-    "canonical_string",
-    "digest_long_strings",
-    "digest_of",
-    "escape_names",
-    "fold_defaults",
-    "has_text",
-    "is_blank",
-    "is_digest",
-    "is_same_json",
-    "mask_text",
-    "parse_json",
-    "remove_places",
-    "rename_references",
-    "single_text",
-    "strip_lines",
-    "strip_places",
-]
+__all__ = ["canonical_bytes", "canonical_key_bytes", "canonical_number", "canonical_string"]
 
 
 # -- canonical bytes -----------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from itertools import zip_longest
 from typing import AnyStr, Final, Literal, TypeAlias
 
 from ._call import Json
-from ._canonical import is_digest, is_same_json
+from ._digests import is_digest
+from ._parsing import is_same_json
 from ._paths import render_path
 
 __all__ = ["MISSING", "Change", "Missing", "common_prefix", "common_suffix", "count_leaves", "differences"]

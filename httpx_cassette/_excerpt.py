@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
 from ._call import Json
-from ._canonical import is_digest
 from ._difference import MISSING, Change, Missing, common_prefix
+from ._digests import is_digest
 
 __all__ = ["cut", "escape", "remark", "show_change"]
 

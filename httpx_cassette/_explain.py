@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ._call import Call, Json
-from ._canonical import canonical_bytes, digest_long_strings, is_digest
+from ._canonical import canonical_bytes
 from ._difference import Change, Missing, differences
+from ._digests import digest_long_strings, is_digest
 from ._excerpt import cut, show_value
 from ._fingerprint import KEY_VERSION, RULES, Draft, assemble_document, hash_document
 from ._request import Reading, join_answers, read_call, stored_request

@@ -18,37 +18,20 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._call import Json
-from ._canonical import (
-    Masker,
-    canonical_key_bytes,
-    escape_names,
-    fold_defaults,
-    remove_places,
-    rename_references,
-    single_text,
-    strip_places,
-)
+from ._canonical import canonical_key_bytes
+from ._digests import escape_names
+from ._masking import Masker
 from ._paths import Paths
-from ._policy import DEFAULT_POLICY, KeyPolicy
-from ._prompt_files import PromptFiles
-from ._request import KEY_HEADERS, normal_url
+from ._policy import KeyPolicy
+from ._request import KEY_HEADERS
+from ._rules import fold_defaults, remove_places, rename_references, single_text, strip_places
 from ._survey import BELOW, EMPTY, EVERYTHING, REFERENCE, SINGLE, TEXT, Survey, survey_for
+from ._url import normal_url
 
 if TYPE_CHECKING:
     from .dialects._dialect import Dialect
 
-__all__ = [
-    "DEFAULT_POLICY",
-    "KEY_VERSION",
-    "RULES",
-    "Draft",
-    "Key",
-    "KeyPolicy",
-    "PromptFiles",
-    "assemble_document",
-    "hash_document",
-    "key_document",
-]
+__all__ = ["KEY_VERSION", "RULES", "Draft", "Key", "assemble_document", "hash_document", "key_document"]
 
 #: The version of the rules. A change of meaning is a new version, golden vectors and a changelog entry.
 KEY_VERSION = 1

@@ -37,16 +37,17 @@ from ._line import dump_members
 from ._mode import Mode
 from ._recording import INCOMPARABLE, NewRecording, Recording
 from ._redact import Gate
-from ._request import Reading, Target, read_call, read_target, stored_request
+from ._request import Reading, read_call, stored_request
 from ._session import Session, stop
 from ._settings import Settings
+from ._url import Target, read_target
 from .dialects import Dialect, recognise
 
 if TYPE_CHECKING:
     from ._sink import Fate, Order
     from ._tripwire import Tripwire
 
-__all__ = ["Forward", "Session", "Step", "Wait", "exchange", "key_of", "read", "recall"]
+__all__ = ["Forward", "Step", "Wait", "exchange", "key_of", "read", "recall"]
 
 __tracebackhide__ = is_stop
 

@@ -13,10 +13,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ._call import Json
-from ._canonical import NotJson
 from ._errors import CassetteDamaged, CassetteVersionError
 from ._fingerprint import KEY_VERSION
 from ._line import HEAD, MAX_LINE, Head, bare, has_seal, head_of, is_intact, parse_line, torn_length
+from ._parsing import NotJson
 
 __all__ = ["Damage", "Index", "State"]
 

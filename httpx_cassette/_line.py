@@ -18,8 +18,8 @@ from typing import NamedTuple
 import orjson
 
 from ._call import Json
-from ._canonical import MAX_DEPTH, NotJson, parse_json
 from ._errors import CassetteError, CassetteVersionError
+from ._parsing import MAX_DEPTH, NotJson, parse_json
 
 __all__ = [
     "HEAD",

@@ -15,26 +15,12 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from ._call import Json
-from ._difference import MISSING, Change, Missing, differences
 from ._errors import CassetteMiss
 from ._excerpt import cut, show_change
 from ._hints import Hint, Mask, Masks, body_path, hint
-from ._nearest import Candidate, Nearest, nearest
+from ._nearest import Nearest
 
-__all__ = [
-    "MISSING",
-    "Candidate",
-    "CassetteFacts",
-    "Change",
-    "MissFacts",
-    "Missing",
-    "Nearest",
-    "command_line",
-    "compose",
-    "differences",
-    "miss",
-    "nearest",
-]
+__all__ = ["CassetteFacts", "MissFacts", "command_line", "compose", "miss"]
 
 #: The most bytes a report has: a run with hundreds of misses must still fit into a log.
 MAX_REPORT = 16_384

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ._call import Json
-from ._canonical import digest_of
+from ._digests import digest_of
 
 __all__ = ["split_parts"]
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 from ._call import Json
-from ._canonical import MASKS, NotJson, canonical_bytes, parse_json
+from ._canonical import canonical_bytes
 from ._errors import OptionError
+from ._masking import MASKS
+from ._parsing import NotJson, parse_json
 from ._paths import Paths
 from ._request import KEY_HEADERS
 from ._suggest import nearest_name

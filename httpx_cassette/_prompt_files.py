@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ._call import Json
-from ._canonical import digest_of
+from ._digests import digest_of
 from ._errors import OptionError
 
 __all__ = ["PromptFiles"]

@@ -18,34 +18,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from ._call import Json
-from ._canonical import NotJson
 from ._errors import CassetteDamaged, CassetteError
 from ._fingerprint import KEY_VERSION
-from ._line import (
-    LINE_VERSION,
-    MAX_LINE,
-    Head,
-    dump_json,
-    dump_members,
-    parse_line,
-    read_head,
-    seal,
-    tear_note,
-)
+from ._line import LINE_VERSION, Head, dump_json, dump_members, parse_line, seal
+from ._parsing import NotJson
 
-__all__ = [
-    "INCOMPARABLE",
-    "LINE_VERSION",
-    "MAX_LINE",
-    "Head",
-    "NewRecording",
-    "Recording",
-    "StoredResponse",
-    "dump_json",
-    "read_head",
-    "seal",
-    "tear_note",
-]
+__all__ = ["INCOMPARABLE", "NewRecording", "Recording", "StoredResponse"]
 
 
 @dataclass(frozen=True)

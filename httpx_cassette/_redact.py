@@ -46,9 +46,9 @@ from ._paths import Paths
 from ._secret_names import is_secret_query
 from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules, without_edges
 from ._suggest import nearest_name
-from ._tripwire import HMAC_KEY_VARIABLE, Tripwire
+from ._tripwire import HMAC_KEY_VARIABLE
 
-__all__ = ["DEFAULT", "Gate", "Redaction", "Tripwire", "scan", "scan_json"]
+__all__ = ["DEFAULT", "Gate", "Redaction", "scan", "scan_json"]
 
 
 class Gate(IntFlag):

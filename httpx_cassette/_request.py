@@ -14,28 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from ._call import Call, Json
-from ._canonical import DIGEST_ABOVE, NotJson, digest_of, escape_names, is_digest, parse_json
+from ._digests import DIGEST_ABOVE, digest_of, escape_names, is_digest
 from ._multipart import split_parts
+from ._parsing import NotJson, parse_json
 from ._paths import Paths
 from ._redact import Gate, Redaction, scan_json
 from ._rules import join_pieces, remove_places
 from ._secret_names import is_secret_form_name
-from ._url import Target, normal_url, read_target
+from ._url import Target, read_target
 
 if TYPE_CHECKING:
     from .dialects._dialect import Dialect, Pieces
 
-__all__ = [
-    "KEY_HEADERS",
-    "MAX_BODY",
-    "Reading",
-    "Target",
-    "join_answers",
-    "normal_url",
-    "read_call",
-    "read_target",
-    "stored_request",
-]
+__all__ = ["KEY_HEADERS", "MAX_BODY", "Reading", "join_answers", "read_call", "stored_request"]
 
 #: Headers that change what is answered. Never ``x-stainless-*``, ``user-agent`` or ``anthropic-version``:
 #: an SDK upgrade must not miss.

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ._call import Call, Json
-from ._canonical import mask_text
 from ._cassette import Cassette
 from ._errors import CassetteError, CassetteMiss
 from ._fingerprint import KEY_VERSION, Draft, key_document
+from ._masking import mask_text
 from ._miss import CassetteFacts, MissFacts, miss
 from ._nearest import Candidate, nearest
 from ._recording import INCOMPARABLE, Recording
-from ._request import read_target
 from ._settings import Settings
 from ._tripwire import Tripwire
+from ._url import read_target
 from .dialects import by_name
 
 __all__ = ["comparison_document", "find_miss"]

@@ -14,9 +14,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from ._call import Call, Json
 from ._cassette import Cassette, open_cassette
 from ._errors import CassetteMiss, OptionError
-from ._fingerprint import DEFAULT_POLICY, KeyPolicy, PromptFiles
 from ._mode import Mode, resolve_mode
+from ._policy import DEFAULT_POLICY, KeyPolicy
 from ._project import Project, project_defaults
+from ._prompt_files import PromptFiles
 from ._redact import Redaction
 from ._shelf import Shelf
 from ._suggest import nearest_name

@@ -24,17 +24,17 @@ from itertools import chain
 from typing import NamedTuple
 
 from ._call import Json, LiveHead
-from ._canonical import NotJson, parse_json
 from ._decoding import BodyTooLarge, make_decoder
 from ._errors import CassetteError, CassetteStop, CassetteWriteError, is_stop
 from ._live_stream import LiveStream, find_framing, redacted_answer, stored_bytes
+from ._parsing import NotJson, parse_json
 from ._recording import NewRecording
 from ._redact import Redaction
 from ._request import MAX_BODY
 from ._tripwire import Tripwire
 from .dialects import GENERIC, Dialect
 
-__all__ = ["Append", "Fate", "LiveHead", "Sink", "UnprovedStreamWarning"]
+__all__ = ["Append", "Fate", "Sink", "UnprovedStreamWarning"]
 
 __tracebackhide__ = is_stop
 

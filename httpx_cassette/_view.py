@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ._canonical import NotJson, canonical_bytes
+from ._canonical import canonical_bytes
 from ._errors import CassetteChanged, CassetteError
 from ._index import Damage, Index, State
 from ._line import MAX_LINE, bare, has_seal, is_intact, parse_line
 from ._open_file import OpenFile
+from ._parsing import NotJson
 
 __all__ = ["View"]
 

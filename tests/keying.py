@@ -9,15 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from httpx_cassette._call import Call, Json
-from httpx_cassette._fingerprint import (
-    DEFAULT_POLICY,
-    RULES,
-    Draft,
-    KeyPolicy,
-    assemble_document,
-    hash_document,
-    key_document,
-)
+from httpx_cassette._fingerprint import RULES, Draft, assemble_document, hash_document, key_document
+from httpx_cassette._policy import DEFAULT_POLICY, KeyPolicy
 from httpx_cassette._redact import Redaction
 from httpx_cassette._request import Reading, read_call, stored_request
 from httpx_cassette.dialects import recognise

@@ -11,7 +11,8 @@ import pytest
 
 from httpx_cassette._answer import Replayed, Served, replay
 from httpx_cassette._errors import CassetteDamaged
-from httpx_cassette._recording import Head, NewRecording, Recording
+from httpx_cassette._line import Head
+from httpx_cassette._recording import NewRecording, Recording
 from httpx_cassette._settings import Settings, read_settings
 
 from .colours import URL, tokens

@@ -15,14 +15,9 @@ from hypothesis import strategies as st
 
 from httpx_cassette import _canonical
 from httpx_cassette._call import Json
-from httpx_cassette._canonical import (
-    canonical_bytes,
-    canonical_key_bytes,
-    canonical_number,
-    canonical_string,
-    digest_long_strings,
-    parse_json,
-)
+from httpx_cassette._canonical import canonical_bytes, canonical_key_bytes, canonical_number, canonical_string
+from httpx_cassette._digests import digest_long_strings
+from httpx_cassette._parsing import parse_json
 
 from .keying import FLOATS, INTEGERS, JSON, TEXTS
 

@@ -25,13 +25,14 @@ from httpx_cassette import (
     _session,
 )
 from httpx_cassette._answer import Forwarded, Replayed
-from httpx_cassette._call import Call
+from httpx_cassette._call import Call, LiveHead
 from httpx_cassette._errors import CassetteDamaged, CassetteError
 from httpx_cassette._flight import Owner
-from httpx_cassette._flow import Forward, Session, Step, Wait, exchange, recall
-from httpx_cassette._recording import Recording, seal
+from httpx_cassette._flow import Forward, Step, Wait, exchange, recall
+from httpx_cassette._line import seal
+from httpx_cassette._recording import Recording
+from httpx_cassette._session import Session
 from httpx_cassette._settings import read_settings
-from httpx_cassette._sink import LiveHead
 
 from .colours import CHAT, URL, chat, lines
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from httpx_cassette._call import Json
-from httpx_cassette._canonical import Masker, remove_places
 from httpx_cassette._difference import differences
-from httpx_cassette._fingerprint import KeyPolicy
 from httpx_cassette._hints import Masks, body_path, hint
+from httpx_cassette._masking import Masker
+from httpx_cassette._policy import KeyPolicy
+from httpx_cassette._rules import remove_places
 
 PATTERNS = {
     "date": r"\d{4}-\d\d-\d\d",

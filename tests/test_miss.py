@@ -11,17 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from httpx_cassette._call import Json
-from httpx_cassette._canonical import mask_text
-from httpx_cassette._miss import (
-    MAX_REPORT,
-    Candidate,
-    CassetteFacts,
-    MissFacts,
-    command_line,
-    compose,
-    miss,
-    nearest,
-)
+from httpx_cassette._masking import mask_text
+from httpx_cassette._miss import MAX_REPORT, CassetteFacts, MissFacts, command_line, compose, miss
+from httpx_cassette._nearest import Candidate, nearest
 
 URL = "https://api.openai.com/v1/chat/completions"
 KEY = "9f2c41d0" * 8

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from httpx_cassette._call import Call
 from httpx_cassette._errors import OptionError
 from httpx_cassette._paths import Paths
-from httpx_cassette._redact import DEFAULT, Gate, Redaction, Tripwire, scan
+from httpx_cassette._redact import DEFAULT, Gate, Redaction, scan
 from httpx_cassette._secret_names import is_secret_query
 from httpx_cassette._secret_rules import WEAK_RULES, strong_rules
+from httpx_cassette._tripwire import Tripwire
 
 # Every value is made up, and put together here so that no scanner takes this file for a leak.
 HEX = "0f1e2d3c4b5a6978" * 4

@@ -12,7 +12,7 @@ from httpx_cassette import CassetteMiss, Redaction, _search
 from httpx_cassette._cassette import Cassette
 from httpx_cassette._errors import CassetteChanged
 from httpx_cassette._flow import exchange
-from httpx_cassette._recording import seal
+from httpx_cassette._line import seal
 from httpx_cassette._shelf import Shelf
 
 from .colours import CHAT, URL, chat

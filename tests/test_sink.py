@@ -26,10 +26,10 @@ from httpx_cassette import (
     _live_stream,
     _sink,
 )
-from httpx_cassette._call import Call
+from httpx_cassette._call import Call, LiveHead
 from httpx_cassette._live_stream import LiveStream
 from httpx_cassette._recording import NewRecording
-from httpx_cassette._sink import Append, Fate, LiveHead, Order, Sink, UnprovedStreamWarning
+from httpx_cassette._sink import Append, Fate, Order, Sink, UnprovedStreamWarning
 from httpx_cassette._tripwire import Tripwire
 from httpx_cassette.dialects import GENERIC, OPENAI_CHAT, Dialect
 

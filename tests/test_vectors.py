@@ -12,10 +12,12 @@ import pytest
 
 import httpx_cassette
 from httpx_cassette._call import Call, Json
-from httpx_cassette._canonical import MAX_DEPTH, canonical_bytes, is_same_json, parse_json
-from httpx_cassette._fingerprint import KEY_VERSION, Draft, KeyPolicy, hash_document, key_document
+from httpx_cassette._canonical import canonical_bytes
+from httpx_cassette._fingerprint import KEY_VERSION, Draft, hash_document, key_document
+from httpx_cassette._line import dump_json
+from httpx_cassette._parsing import MAX_DEPTH, is_same_json, parse_json
+from httpx_cassette._policy import KeyPolicy
 from httpx_cassette._prompt_files import PromptFiles
-from httpx_cassette._recording import dump_json
 from httpx_cassette._redact import Redaction
 from httpx_cassette._request import read_call, stored_request
 from httpx_cassette.dialects import recognise

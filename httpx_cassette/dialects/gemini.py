@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from .._call import Json
-from .._canonical import is_blank
 from .._paths import Paths
+from .._rules import is_blank
 from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
 from ._framing import Event
 from ._reading import Noise, StreamTable

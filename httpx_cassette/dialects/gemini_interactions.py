@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._call import Json
-from .._canonical import is_blank
 from .._paths import Paths
+from .._rules import is_blank
 from ._dialect import Dialect, Endpoint, SystemPrompt
 from ._framing import DONE, Event
 from ._reading import StreamTable

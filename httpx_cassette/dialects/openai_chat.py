@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._call import Json
-from .._canonical import has_text
 from .._paths import Paths
+from .._rules import has_text
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import DONE, Event
 from ._hosts import decides_sampling, is_openai

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._call import Json
-from .._canonical import is_blank
 from .._paths import Paths
+from .._rules import is_blank
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import Event
 from ._hosts import decides_sampling, is_openai

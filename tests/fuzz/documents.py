@@ -8,15 +8,10 @@ import re
 from typing import Any
 
 from httpx_cassette import _canonical
-from httpx_cassette._canonical import (
-    MAX_DEPTH,
-    NotJson,
-    canonical_bytes,
-    canonical_key_bytes,
-    digest_long_strings,
-    parse_json,
-)
+from httpx_cassette._canonical import canonical_bytes, canonical_key_bytes
+from httpx_cassette._digests import digest_long_strings
 from httpx_cassette._line import dump_json, parse_line
+from httpx_cassette._parsing import MAX_DEPTH, NotJson, parse_json
 from httpx_cassette.dialects._framing import dump_event_json, load_event_json
 
 __all__ = ["SEEDS", "check"]
