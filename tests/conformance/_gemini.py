@@ -11,6 +11,8 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import httpx
@@ -22,7 +24,7 @@ from ._exchanges import Exchange
 from ._judge import Verdict
 from ._said import Rules, Said
 
-__all__ = ["Courier", "GeminiJudge", "make_client"]
+__all__ = ["Courier", "GeminiJudge", "sdk_over"]
 
 RULES = Rules(
     running=frozenset({"usageMetadata"}),
@@ -56,8 +58,7 @@ class GeminiJudge:
     def ask(self, transport: httpx2.BaseTransport) -> Verdict:
         """Make the call and return what the SDK makes of the answer, a stream read to its end."""
         try:
-            with httpx.Client(transport=Courier(transport, self._exchange)) as http_client:
-                client = make_client(http_client)
+            with sdk_over(Courier(transport, self._exchange)) as client:
                 chat = client.chats.create(model="any")
                 if self.is_stream:
                     responses = list(chat.send_message_stream("Hello?"))
@@ -113,9 +114,30 @@ def _as_events(array: bytes) -> bytes:
     return b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in json.loads(array))
 
 
-def make_client(http_client: httpx.Client) -> genai.Client:
-    """Return the SDK over a client; httpx is what all its releases take. Once collected, it closes both."""
-    return genai.Client(api_key="none", http_options=types.HttpOptions(httpx_client=http_client))
+@contextmanager
+def sdk_over(transport: httpx.BaseTransport) -> Iterator[genai.Client]:
+    """Give the SDK with its calls going to a transport.
+
+    It is one client all the time, because making one takes longer than most trials; of httpx, which all its
+    releases take.
+    """
+    client, switch = _one_client()
+    switch.transport = transport
+    yield client
+
+
+class _Switch(httpx.BaseTransport):
+    transport: httpx.BaseTransport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self.transport.handle_request(request)
+
+
+@cache
+def _one_client() -> tuple[genai.Client, _Switch]:
+    switch = _Switch()
+    options = types.HttpOptions(httpx_client=httpx.Client(transport=switch))
+    return genai.Client(api_key="none", http_options=options), switch
 
 
 def _verdict(responses: list[types.GenerateContentResponse], chat: Any) -> Verdict:
@@ -172,8 +194,7 @@ def _next_requests(history: list[types.Content]) -> Iterator[httpx2.Request]:
         sent.append(request)
         return httpx.Response(200, json={})
 
-    with httpx.Client(transport=httpx.MockTransport(answer)) as http_client:
-        client = make_client(http_client)
+    with sdk_over(httpx.MockTransport(answer)) as client:
         client.chats.create(model="any", history=list(history)).send_message(results or "And then?")
     yield httpx2.Request(
         sent[0].method,

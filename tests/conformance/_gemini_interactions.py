@@ -16,7 +16,7 @@ import httpx2
 from google import genai
 
 from ._exchanges import Exchange
-from ._gemini import Courier, make_client
+from ._gemini import Courier, sdk_over
 from ._judge import Verdict
 from ._said import Rules, Said
 
@@ -50,8 +50,7 @@ class GeminiInteractionsJudge:
     def ask(self, transport: httpx2.BaseTransport) -> Verdict:
         """Make the call and return what its events come to."""
         try:
-            with httpx.Client(transport=Courier(transport, self._exchange)) as http_client:
-                client = make_client(http_client)
+            with sdk_over(Courier(transport, self._exchange)) as client:
                 answer = _create(client, input="Hello?", stream=self.is_stream)
                 if not self.is_stream:
                     return _verdict(_dump(answer), _dump(answer).get("steps") or [])
@@ -122,8 +121,7 @@ def _next_request(**asked: Any) -> httpx2.Request:
         sent.append(request)
         return httpx.Response(200, json={"id": "v1", "status": "completed", "created": "", "updated": ""})
 
-    with httpx.Client(transport=httpx.MockTransport(answer)) as http_client:
-        client = make_client(http_client)
+    with sdk_over(httpx.MockTransport(answer)) as client:
         try:
             _create(client, **asked)
         except Exception:
