@@ -86,7 +86,8 @@ def test_the_stand_in_serves_until_it_is_interrupted(loopback: None) -> None:
         assert serving.stdout is not None
         url = serving.stdout.readline().strip().removeprefix("export OPENAI_BASE_URL=")
         models = httpx.get(f"{url}/models", headers={"authorization": "Bearer any"}, trust_env=False)
-        serving.send_signal(signal.SIGINT)
+        # Of Ctrl-C the tests know nothing where they run in the background themselves.
+        serving.send_signal(signal.SIGTERM)
         _, said = serving.communicate(timeout=20)
 
     assert 200 == models.status_code

@@ -5,7 +5,9 @@ It listens on the same port each time, because the address is part of every key.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -40,8 +42,8 @@ def run_stand_in(command: Sequence[str], port: int) -> int:
         for name, value in settings.items():
             print(f"export {name}={value}", flush=True)
         print("no model, but it answers in OpenAI's chat format; Ctrl-C ends it", file=sys.stderr)
-        try:
+        # A shell that starts it in the background lets it ignore Ctrl-C, and ends it in this way.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
-        except KeyboardInterrupt:
-            pass
     return 0
