@@ -116,7 +116,10 @@ class Driver:
         with self.session.opening:
             self._enter_process()
             if self._sync_inner is None:
-                self._sync_inner = self._library.module.HTTPTransport() if self._next is None else self._next
+                with LOADING:  # httpx imports what it connects with.
+                    self._sync_inner = (
+                        self._library.module.HTTPTransport() if self._next is None else self._next
+                    )
             inner = self._sync_inner
         if not hasattr(inner, "handle_request"):
             raise OptionError(
@@ -177,7 +180,8 @@ class Driver:
             if self._next is not None:
                 self._async_inner = self._next
             elif self._async_inner is None or self._async_loop is not loop:
-                self._async_inner, self._async_loop = self._library.module.AsyncHTTPTransport(), loop
+                with LOADING:
+                    self._async_inner, self._async_loop = self._library.module.AsyncHTTPTransport(), loop
             inner = self._async_inner
         if not hasattr(inner, "handle_async_request"):
             raise OptionError(

@@ -1,7 +1,8 @@
 """Imports that wait until they are needed, and forks that wait for them.
 
 A child that is forked while another thread imports a module inherits the lock of that import, and would wait
-for ever for its end. So what is imported late is imported under one lock, and a fork takes that lock first.
+for ever for its end. So what this package imports late is imported under one lock, and a fork takes that lock
+first.
 """
 
 from __future__ import annotations

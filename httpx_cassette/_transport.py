@@ -104,10 +104,11 @@ class Serving:
         cassette: Source | Sequence[Source],
         **options: Unpack[Options],
     ) -> None:
+        # To build one imports as well: the parser of pyproject.toml, for example.
         with LOADING:
             from ._driver import Driver  # Late: see above.
 
-        self._driver = Driver(self._library, cassette, dict(options))
+            self._driver = Driver(self._library, cassette, dict(options))
         _ledger.arm()
 
     def __repr__(self) -> str:

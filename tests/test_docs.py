@@ -74,6 +74,13 @@ def test_a_program_says_the_same_without_server_and_key(
     assert recorded == replayed
 
 
+def test_every_block_of_python_is_a_program() -> None:
+    """One without the comment that says what it needs would never be run."""
+    blocks = sum(page.read_text(encoding="utf-8").count("```python\n") for page in DOCS.glob("*.md"))
+
+    assert len(PROGRAMS) == blocks
+
+
 def test_every_sdk_has_a_program_in_an_event_loop() -> None:
     """Sync and async, for each SDK of the page."""
     for name in ("openai", "anthropic", "google-genai"):

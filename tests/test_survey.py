@@ -13,7 +13,7 @@ from httpx_cassette._call import Json
 from httpx_cassette._canonical import canonical_bytes
 from httpx_cassette._fingerprint import Draft, key_document
 from httpx_cassette._survey import BELOW, EMPTY, EVERYTHING, REFERENCE, SINGLE, TEXT, survey_for
-from httpx_cassette.dialects import ANTHROPIC_MESSAGES, GEMINI, GENERIC, OPENAI_CHAT, Dialect
+from httpx_cassette.dialects import DIALECTS, Dialect
 
 from .keying import slow_document
 
@@ -213,7 +213,7 @@ _MESSAGES_BODIES = st.fixed_dictionaries(
 @given(
     _BODIES | _MESSAGES_BODIES | _GEMINI_BODIES,
     _POLICIES,
-    st.sampled_from([OPENAI_CHAT, ANTHROPIC_MESSAGES, GEMINI, GENERIC]),
+    st.sampled_from(DIALECTS),
 )
 def test_the_quick_way_gives_what_every_rule_in_full_gives(
     body: dict[str, Json], policy: KeyPolicy, dialect: Dialect

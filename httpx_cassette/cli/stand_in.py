@@ -28,17 +28,21 @@ def run_stand_in(command: Sequence[str], port: int) -> int:
     """
     try:
         server = StandInServer(port=port)
-    except OSError as error:
-        print(f"port {port} cannot be listened on: {error.strerror}; give another: --port", file=sys.stderr)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        print(f"port {port} cannot be listened on: {reason}; give another: --port", file=sys.stderr)
         return 1
     with server:
         settings = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "stand-in"}
         if command:
             try:
-                return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
+                status = subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
+            except KeyboardInterrupt:
+                return 128 + signal.SIGINT  # The command had it too.
             except OSError as error:
                 print(f"{command[0]} cannot be run: {error.strerror}", file=sys.stderr)
                 return 1
+            return status if status >= 0 else 128 - status  # As a shell says that a signal ended it.
         for name, value in settings.items():
             print(f"export {name}={value}", flush=True)
         print("no model, but it answers in OpenAI's chat format; Ctrl-C ends it", file=sys.stderr)

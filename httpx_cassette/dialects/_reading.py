@@ -110,7 +110,6 @@ class StreamTable:
         slot: Members of the event itself that tell slots apart, beyond path, indexes and lane.
         types: The values of the member ``type`` for which ``text`` holds; ``None`` for any.
         sequence: The member that numbers the events, counted anew on replay.
-        markers: Data that are not JSON and end the stream.
         by_position: Elements without ``index`` are told apart by position. Otherwise the text in them
             is neither joined nor cut, because a client cannot put it together.
         opaque: Where in an event something stands that a server signed or encrypted and wants back to the
@@ -137,7 +136,6 @@ class StreamTable:
     slot: tuple[str, ...] = ()
     types: frozenset[str] | None = None
     sequence: str | None = None
-    markers: tuple[str, ...] = ()
     by_position: bool = False
     before_last: Literal["null", "absent"] = "null"
     alone: tuple[str, ...] = ()
@@ -452,5 +450,5 @@ def _note(
             reading.lists["", node.path, indexes] = (holder, name)
     elif rule == "padding":
         reading.padding.append((holder, name))
-    elif type(item) is str:  # a total
+    elif rule == "totals" and type(item) is str:
         reading.totals["", node.path, indexes] = ((holder, name), ("", node.sums_up, indexes))

@@ -192,9 +192,12 @@ class GenerateProgress:
 
     def expect(self, request: Json) -> None:
         """Take note of how many candidates are asked for."""
-        config = request.get("generationConfig") if isinstance(request, dict) else None
-        count = config.get("candidateCount") if isinstance(config, dict) else None
-        self._wanted = count if type(count) is int and count > 0 else 1
+        if not isinstance(request, dict):
+            return
+        for config in map(request.get, _spellings("generationConfig")):
+            for count in map(config.get, _spellings("candidateCount")) if isinstance(config, dict) else ():
+                if type(count) is int and count > 0:
+                    self._wanted = count
 
     @property
     def finish(self) -> Json:
@@ -248,6 +251,7 @@ STREAM = StreamTable(
     # Clients append part to part: nothing else says where a text goes on. A thought has a member more.
     alone=(f"{_CANDIDATE}.content.parts",),
     before_last="absent",
+    opaque=tuple(f"{_PART}.{name}" for name in sorted(_SIGNATURES)),
     # Empty texts come with calls and at the end. google-genai takes a comment for JSON, and fails.
     noise=Noise(empty_deltas=True, crlf=True),
 )
@@ -299,6 +303,8 @@ GEMINI = Dialect(
             )
         )
     ),
+    opaque=Paths((f"{part}.{name}" for part in _PARTS for name in sorted(_SIGNATURES)), late=True),
+    answer_opaque=Paths((f"{_PART}.{name}" for name in sorted(_SIGNATURES)), late=True),
     # ai.google.dev/api/caching, Blob; also in the parts of a function's response.
     media=Paths(
         _spellings(

@@ -107,7 +107,7 @@ STREAM = StreamTable(
     last=("event_id", "metadata"),
     scope=("index",),
     before_last="absent",
-    markers=(DONE,),
+    opaque=("delta.signature", "step.signature", "interaction.steps[*].signature"),
 )
 
 
@@ -118,6 +118,9 @@ GEMINI_INTERACTIONS = Dialect(
     endpoints=_ENDPOINTS,
     # Types of google-genai, MCPServer: what Google sends to a server of tools.
     credentials=Paths(["tools[*].headers"], late=True),
+    # Types of google-genai, ThoughtStep.
+    opaque=Paths(["input[*].signature"], late=True),
+    answer_opaque=Paths(["steps[*].signature"], late=True),
     text=Paths(
         [
             "system_instruction",

@@ -225,6 +225,15 @@ _TOOL = f"{_DELTA}.tool_calls[*]"
 _DETAIL = f"{_DELTA}.reasoning_details[*]"
 _LOGPROBS = "choices[*].logprobs"
 
+#: What a provider behind a gateway signed or encrypted: OpenRouter's reasoning details
+#: (openrouter.ai/docs, Reasoning Tokens), and Google's signatures in its own OpenAI format
+#: (ai.google.dev/gemini-api/docs/thought-signatures).
+_SEALED = (
+    "reasoning_details[*].data",
+    "reasoning_details[*].signature",
+    "tool_calls[*].extra_content.google.thought_signature",
+)
+
 #: Sources: OpenAI's OpenAPI document, and what other hosts add as recorded from them.
 STREAM = StreamTable(
     progress=ChatProgress,
@@ -282,7 +291,7 @@ STREAM = StreamTable(
     totals=(("choices[*].message.content", f"{_DELTA}.content"),),
     padding=("obfuscation",),
     scope=("choices[*].index",),
-    markers=(DONE,),
+    opaque=tuple(f"{_DELTA}.{path}" for path in _SEALED),
     # OpenRouter, Azure and Perplexity.
     noise=Noise(empty_deltas=True, comments=True, crlf=True),
 )
@@ -315,6 +324,8 @@ OPENAI_CHAT = Dialect(
     references=Paths(["messages[*].tool_calls[*].id", "messages[*].tool_call_id"]),
     # https://platform.openai.com/docs/guides/images-vision, /audio and /pdf-files: base64 beside data URLs.
     media=Paths(["messages[*].content[*].input_audio.data", "messages[*].content[*].file.file_data"]),
+    opaque=Paths((f"messages[*].{path}" for path in _SEALED), late=True),
+    answer_opaque=Paths((f"choices[*].message.{path}" for path in _SEALED), late=True),
     system=SystemPrompt(place="messages[0] with the role system or developer", missing=_system_missing),
     stream=STREAM,
     finish=_finish,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from .._call import Json
 from .._paths import Paths
-from .._rules import is_blank
+from .._rules import has_text
 from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
 from ._framing import Event
 from ._hosts import decides_sampling, is_openai
@@ -120,8 +120,8 @@ _EMPTY = frozenset(
 )
 
 # Optional in the types. SDKs echo the items of an answer into the history, and ``model_dump()`` writes what
-# was not set as null.
-_EMPTY_BELOW = Paths(
+# was not set as null. An empty list is another thing: a search that found nothing.
+_NULL_BELOW = Paths(
     [
         "input[*].acknowledged_safety_checks",
         "input[*].approval_request_id",
@@ -223,13 +223,13 @@ _SYSTEM_ROLES = ("system", "developer")
 
 def _system_missing(body: dict[str, Json], anywhere: bool) -> str | None:
     instructions, items = body.get("instructions"), body.get("input")
-    if _has_text(instructions) or _is_held_by_server(body):
+    if has_text(instructions) or _is_held_by_server(body):
         return None
     first = "blank instructions" if isinstance(instructions, str) else "no instructions"
     if not isinstance(items, list) or not items:
         return f"{first}, and {'a text' if items else 'nothing'} as input"
     for item in items if anywhere else items[:1]:
-        if isinstance(item, dict) and item.get("role") in _SYSTEM_ROLES and _has_text(item.get("content")):
+        if isinstance(item, dict) and item.get("role") in _SYSTEM_ROLES and has_text(item.get("content")):
             return None
     if anywhere:
         return f"{first}, and no input item with the role system or developer whose content is not blank"
@@ -246,12 +246,6 @@ def _describe(item: Json) -> str:
         if "role" in item
         else f"an item of the type {item.get('type')!r}"
     )
-
-
-def _has_text(content: Json) -> bool:
-    if isinstance(content, str):
-        return not is_blank(content)
-    return any(_has_text(part.get("text")) for part in _objects(content))
 
 
 # -- the answer ----------------------------------------------------------------------------------------
@@ -371,6 +365,8 @@ STREAM = StreamTable(
     # Not ``item_id``: clients put texts together by these numbers, and gateways change the ids of one item.
     slot=("content_index", "summary_index", "command_index"),
     sequence="sequence_number",
+    # Types: reasoning and compaction, which go back to the server as they came.
+    opaque=("item.encrypted_content", "response.output[*].encrypted_content"),
     # OpenRouter and Azure. No empty deltas: events are numbered.
     noise=Noise(comments=True, crlf=True),
 )
@@ -399,7 +395,7 @@ OPENAI_RESPONSES = Dialect(
         below=_BELOW,
         null=_NULL,
         empty=_EMPTY,
-        empty_below=_EMPTY_BELOW,
+        null_below=_NULL_BELOW,
         single_text=Paths(["input[*].content"]),
         text_part="input_text",
         sampling=frozenset({"temperature", "top_p"}),
@@ -411,6 +407,8 @@ OPENAI_RESPONSES = Dialect(
     # platform.openai.com/docs/guides/tools-connectors-mcp: what OpenAI sends to a server of tools. The
     # headers are credentials as a rule, and nothing of them is said to a model.
     credentials=Paths(["tools[*].authorization", "tools[*].headers"], late=True),
+    opaque=Paths(["input[*].encrypted_content"], late=True),
+    answer_opaque=Paths(["output[*].encrypted_content"], late=True),
     # https://platform.openai.com/docs/guides/pdf-files, /audio and /tools-image-generation: base64 beside
     # data URLs.
     media=Paths(
