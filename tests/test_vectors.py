@@ -22,6 +22,7 @@ from httpx_cassette._redact import Redaction
 from httpx_cassette._request import read_call, stored_request
 from httpx_cassette.dialects import recognise
 
+from .key_by_the_page import fingerprint
 from .vectors import VECTORS, Vector, derive, read_frozen, read_vector, request_body, seal_of, settled
 from .vectors.regenerate import main as regenerate
 
@@ -78,6 +79,12 @@ def test_a_transport_of_either_library_gives_the_fingerprint(
 def test_a_call_without_any_client_gives_the_fingerprint(vector: Vector, tmp_path: Path) -> None:
     """What a client writes into a request, such as a host header, has no part in the key."""
     assert vector.expected["fingerprint"] == hash_document(document(vector, tmp_path, stored(vector))).hex()
+
+
+@every_vector
+def test_the_page_alone_gives_the_fingerprint(vector: Vector) -> None:
+    """What docs/key.md says is enough: a second implementation, written from it, gives the fingerprint."""
+    assert vector.expected["fingerprint"] == fingerprint(vector.call, vector.options)
 
 
 @every_vector
