@@ -130,6 +130,8 @@ def apply_masks(draft: Draft) -> None:
     for kind in ("json", "text"):
         if kind in draft.request:
             draft.request[kind] = masker.document(draft.request[kind])
+    if "form" in draft.request:  # In the order of the key, or placeholders would be numbered otherwise.
+        draft.request["form"] = _sorted_form(draft.request["form"])
     for pair in _items(draft.request.get("form")):
         assert isinstance(pair, list)
         pair[1] = masker.document(pair[1])

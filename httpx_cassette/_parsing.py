@@ -118,8 +118,9 @@ def _refuse_constant(name: str) -> Json:
 
 
 def _read_integer(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise NotJson(f"an integer of {len(digits)} digits")
+    count = len(digits.removeprefix("-"))
+    if count > MAX_DIGITS:
+        raise NotJson(f"an integer of {count} digits")
     return int(digits)
 
 

@@ -76,6 +76,7 @@ _MARKS = {
     b'"file_data"': Gate.MEDIA,
     b'"image_generation_call"': Gate.MEDIA,
     b'"base64"': Gate.MEDIA,
+    b'"data"': Gate.MEDIA,
     b'"mimeType"': Gate.MEDIA,
     b'"mime_type"': Gate.MEDIA,
 }

@@ -89,7 +89,7 @@ def _join_parts(parts: list[Json], ends: Collection[str]) -> list[Json]:
         text = cast(str, part["text"])
         others = {name: value for name, value in part.items() if name != "text" and name not in ends}
         texts: list[str] = []
-        if rest is not None and others == rest:
+        if rest is not None and is_same_json(others, rest):
             _, texts = runs.pop()
             joined.pop()
         texts.append(text)

@@ -147,7 +147,13 @@ def read_json(content: bytes) -> Json:
     """Return a JSON document without a loss; a ValueError says that it is none."""
 
     def number(text: str) -> int | float:
-        value = float(text) if re.search("[.eE]", text) else int(text) if len(text) <= 1000 else float("inf")
+        value = (
+            float(text)
+            if re.search("[.eE]", text)
+            else int(text)
+            if len(text.lstrip("-")) <= 1000
+            else float("inf")
+        )
         if value in (float("inf"), -float("inf")):
             raise ValueError(text)
         return value
@@ -279,9 +285,9 @@ def key_body(body: dict[str, Json], url: str, policy: dict[str, Any]) -> dict[st
     mask = Masks(policy.get("masks", [])).apply
     if "json" in body:
         return {"json": key_json(copy.deepcopy(body["json"]), url, policy, mask)}
-    if "form" in body:  # Masked in the order sent.
-        masked = [[name, mask(text, ())] for name, text in body["form"]]
-        return {"form": sorted(masked, key=lambda pair: pair[0])}
+    if "form" in body:
+        pairs = sorted(body["form"], key=lambda pair: pair[0])
+        return {"form": [[name, mask(text, ())] for name, text in pairs]}
     if "parts" in body:
         return {"parts": walk(body["parts"], lambda text, at: mask(text, at) if at[1] in MASKED else text)}
     return {"text": mask(body["text"], ())} if "text" in body else body
@@ -382,6 +388,11 @@ def drop(value: Json, defaults: dict[str, Json]) -> None:
             del value[name]
 
 
+OWN_NETWORKS = (
+    "10.0.0.0/8 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.168.0.0/16 ::1/128 fc00::/7 fe80::/10"
+).split()
+
+
 def decides_sampling(dialect: str, host: str) -> bool:
     """Say whether a host is one that decides about sampling itself."""
     named = "api.perplexity.ai", "api.mistral.ai", "router.huggingface.co"
@@ -390,9 +401,10 @@ def decides_sampling(dialect: str, host: str) -> bool:
     if host.endswith((".local", ".internal", ".lan")) or (dialect != "anthropic-messages" and host in named):
         return True
     try:
-        return ipaddress.ip_address(host).is_private
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
+    return any(address in ipaddress.ip_network(network) for network in OWN_NETWORKS)
 
 
 def rename(body: Json, places: list[Place], held: set[str]) -> None:

@@ -39,6 +39,20 @@ ODD_CALLS = {
     "multipart-not-closed": odd(X, "multipart/form-data; boundary=B", PART[:-3]),
     "multipart-folded": odd(X, "Multipart/Form-Data; Boundary=B", PART),
     "form-masked": odd(X, FORM, f"b={ONE}&a={TWO}&PASSWORD=x".encode()),
+    "negative-thousand-digits": odd(X, "application/json", b'{"a": -' + b"7" * 1000 + b"}"),
+    "own-address": odd("http://192.168.7.7:8000/v1/chat/completions", "application/json", CHAT),
+    "nobody's-address": odd("http://192.0.0.8/v1/chat/completions", "application/json", CHAT),
+    "gemini-thought-and-number": odd(
+        GEMINI,
+        "application/json",
+        b'{"contents": [{"role": "model", "parts": [{"text": "a", "thought": true}]},'
+        b'{"role": "model", "parts": [{"text": "b", "thought": 1}]}]}',
+    ),
+    "result-that-is-no-image": odd(
+        "https://api.openai.com/v1/responses",
+        "application/json",
+        b'{"model": "m", "input": [{"type": "x", "result": "' + b"A" * 2000 + b'"}, {"file_data": "x"}]}',
+    ),
     "own-host": odd("http://gpu.local/v1/chat/completions", "application/json", CHAT),
     "other-host": odd("http://gpu.example/v1/chat/completions", "application/json", CHAT),
     "gemini-turn-with-more": odd(

@@ -7,6 +7,7 @@ Nothing here knows a format, and nothing asks the network.
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 __all__ = ["decides_sampling", "is_local", "is_openai"]
 
@@ -19,13 +20,29 @@ def is_local(host: str) -> bool:
     return host in _NAMES or host.endswith(_ENDINGS) or _is_private(host)
 
 
+#: The networks of RFC 1918, RFC 4193, and of one machine or one cable. Not ``ip_address.is_private``, which
+#: says another thing from one release of Python to the next.
+_NETWORKS = (
+    "10.0.0.0/8",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "::1/128",
+    "fc00::/7",
+    "fe80::/10",
+)
+
+
+@lru_cache(maxsize=512)
 def _is_private(host: str) -> bool:
     if not host[-1:].isdigit() and ":" not in host:
         return False  # Not an address: settled without parsing one.
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_private
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
+    return any(address in ipaddress.ip_network(network) for network in _NETWORKS)
 
 
 # -- servers of OpenAI's formats -----------------------------------------------------------------------

@@ -416,7 +416,7 @@ OPENAI_RESPONSES = Dialect(
             "input[*].content[*].file_data",
             "input[*].content[*].input_audio.data",
             "input[*].output[*].file_data",
-            "input[*].result",
+            "input[?@.type=='image_generation_call'].result",
             "prompt.variables[*].file_data",
         ]
     ),

@@ -16,12 +16,12 @@ from functools import cache
 from typing import Any
 
 import httpx
-import httpx2
 from google import genai
 from google.genai import types
 
 from ._exchanges import Exchange
 from ._judge import Verdict
+from ._library import http
 from ._said import Rules, Said
 
 __all__ = ["Courier", "GeminiJudge", "sdk_over"]
@@ -55,7 +55,7 @@ class GeminiJudge:
         listed = document if isinstance(document, list) else [document]
         return any(isinstance(each, dict) and bool(each.get("error")) for each in listed)
 
-    def ask(self, transport: httpx2.BaseTransport) -> Verdict:
+    def ask(self, transport: http.BaseTransport) -> Verdict:
         """Make the call and return what the SDK makes of the answer, a stream read to its end."""
         try:
             with sdk_over(Courier(transport, self._exchange)) as client:
@@ -72,7 +72,7 @@ class GeminiJudge:
         """Return the verdict as it is."""
         return verdict
 
-    def next_requests(self, verdict: Verdict) -> Iterator[httpx2.Request]:
+    def next_requests(self, verdict: Verdict) -> Iterator[http.Request]:
         """Yield the requests with which it can go on: as chats do it, and with one content for the answer."""
         if not verdict.messages:
             return
@@ -92,14 +92,14 @@ class Courier(httpx.BaseTransport):
         exchange: The exchange.
     """
 
-    def __init__(self, transport: httpx2.BaseTransport, exchange: Exchange) -> None:
+    def __init__(self, transport: http.BaseTransport, exchange: Exchange) -> None:
         self._transport = transport
         self._exchange = exchange
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer a request of the SDK."""
         exchange = self._exchange
-        sent = httpx2.Request(exchange.method, exchange.url, json=exchange.body)
+        sent = http.Request(exchange.method, exchange.url, json=exchange.body)
         answer = self._transport.handle_request(sent)
         names = ("content-type", "content-encoding")
         headers = {name: answer.headers[name] for name in names if name in answer.headers}
@@ -178,7 +178,7 @@ def _plain(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def _next_requests(history: list[types.Content]) -> Iterator[httpx2.Request]:
+def _next_requests(history: list[types.Content]) -> Iterator[http.Request]:
     """Yield what a chat with this history sends next: results of its calls, if there are any, or a text."""
     parts = [part for content in history for part in content.parts or ()]
     calls = [part.function_call for part in parts if part.function_call is not None]
@@ -196,7 +196,7 @@ def _next_requests(history: list[types.Content]) -> Iterator[httpx2.Request]:
 
     with sdk_over(httpx.MockTransport(answer)) as client:
         client.chats.create(model="any", history=list(history)).send_message(results or "And then?")
-    yield httpx2.Request(
+    yield http.Request(
         sent[0].method,
         str(sent[0].url),
         headers={"content-type": "application/json"},

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import httpx2
 from google import genai
 
 from ._exchanges import Exchange
 from ._gemini import Courier, sdk_over
 from ._judge import Verdict
+from ._library import http
 from ._said import Rules, Said
 
 __all__ = ["GeminiInteractionsJudge"]
@@ -47,7 +47,7 @@ class GeminiInteractionsJudge:
             bool(document.get("error")) or document.get("status") == "failed"
         )
 
-    def ask(self, transport: httpx2.BaseTransport) -> Verdict:
+    def ask(self, transport: http.BaseTransport) -> Verdict:
         """Make the call and return what its events come to."""
         try:
             with sdk_over(Courier(transport, self._exchange)) as client:
@@ -65,7 +65,7 @@ class GeminiInteractionsJudge:
         """Return the verdict as it is."""
         return verdict
 
-    def next_requests(self, verdict: Verdict) -> Iterator[httpx2.Request]:
+    def next_requests(self, verdict: Verdict) -> Iterator[http.Request]:
         """Yield the requests with which it can go on: with all of it sent back, or with its id alone."""
         for step in verdict.messages:
             yield _next_request(
@@ -114,7 +114,7 @@ def _verdict(document: dict[str, Any], steps: list[Any]) -> Verdict:
     return Verdict(document, json.loads(json.dumps(steps)))
 
 
-def _next_request(**asked: Any) -> httpx2.Request:
+def _next_request(**asked: Any) -> http.Request:
     sent: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -126,7 +126,7 @@ def _next_request(**asked: Any) -> httpx2.Request:
             _create(client, **asked)
         except Exception:
             assert sent  # What the SDK makes of a made-up answer is of no interest.
-    return httpx2.Request(
+    return http.Request(
         sent[0].method,
         str(sent[0].url),
         headers={"content-type": "application/json"},
