@@ -123,6 +123,7 @@ def _guard(call: Call, reading: Reading, dialect: Dialect, settings: Settings) -
         found = dialect.system.missing(reading.body, required == "anywhere")
     if found is None:
         return
+    later = "  to accept a later position: require_system='anywhere'\n"
     raise stop(
         settings,
         SystemPromptMissing(
@@ -130,7 +131,7 @@ def _guard(call: Call, reading: Reading, dialect: Dialect, settings: Settings) -
             f"  dialect      {dialect.name}\n"
             f"  looked at    {dialect.system.place}\n"
             f"  found        {found}\n"
-            "  to accept a later position: require_system='anywhere'\n"
+            f"{later if dialect.system.has_positions and required is True else ''}"
             "  to switch this off: require_system=False, or in pyproject.toml\n"
             "    [tool.httpx_cassette]\n"
             "    require_system = false",

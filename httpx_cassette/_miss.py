@@ -225,7 +225,7 @@ def _nearest_lines(facts: MissFacts, room: int) -> list[str]:
 def _tally(found: Nearest) -> str:
     number, fields = len(found.changes), found.fields
     if not number:
-        return "the same request, keyed under another policy or key version"
+        return "the same request, keyed under another policy or key version; record once more under this one"
     if number > fields:
         return _count(number, "difference")
     return f"{number:,} of {_count(fields, 'field')} {'differs' if number == 1 else 'differ'}"
@@ -261,8 +261,8 @@ def _advice_lines(facts: MissFacts) -> list[str]:
 def _introduction(advice: Hint, changes: int) -> str:
     covered = len(advice.paths)
     if covered == changes:
-        return "to match the nearest recording"
-    return f"to leave {covered} of these {changes} differences out of the key"
+        return "to leave it out of the key, and record once more"
+    return f"to leave {covered} of these {changes} differences out of the key, and record once more"
 
 
 def _as_typed(words: list[str]) -> list[str]:

@@ -6,7 +6,8 @@ try:
     import httpx2
 except ImportError as error:
     raise ImportError(
-        "httpx2 is not installed; it comes with: pip install 'httpx_cassette[httpx2]'"
+        "httpx2 is not installed; it comes with: pip install 'httpx_cassette[httpx2]'. "
+        "For an SDK that is built on httpx: from httpx_cassette import CassetteTransport"
     ) from error
 
 from ._bodies import RecordingStream, ReplayStream

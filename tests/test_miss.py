@@ -168,7 +168,7 @@ no recording for POST {URL} in 3 cassettes
     prompt_files["prompts/system.md"]   its bytes changed: \
 52,113 bytes, sha256 ab12ab12ab12.. -> 52,113 bytes, sha256 cd34cd34cd34..
 {TAIL}
-  to leave 2 of these 6 differences out of the key: \
+  to leave 2 of these 6 differences out of the key, and record once more: \
 key_policy=KeyPolicy(ignore=("metadata.run_id",), masks=("date",))
   a multiprocessing.Pool waits for ever for a worker that missed""" == compose(facts)
 
@@ -183,7 +183,7 @@ def test_only_the_date_moved() -> None:
   nearest      {PATH}:1, recorded 2026-03-02T10:00:00Z: 1 of 7 fields differs
     messages[0].content   "It is 2026-03-02." -> "It is 2026-03-05."
 {TAIL}
-  to match the nearest recording: key_policy=KeyPolicy(masks=("date",))""" == compose(facts)
+  to leave it out of the key, and record once more: key_policy=KeyPolicy(masks=("date",))""" == compose(facts)
 
 
 def test_only_a_final_newline_was_added() -> None:
@@ -253,7 +253,7 @@ def test_another_policy_or_version() -> None:
 {HEAD}\
   cassette     {PATH}: 1 recording
   nearest      {PATH}:1, recorded 2026-03-02T10:00:00Z: \
-the same request, keyed under another policy or key version
+the same request, keyed under another policy or key version; record once more under this one
 {TAIL}""" == compose(facts)
 
 

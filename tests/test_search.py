@@ -116,7 +116,7 @@ def test_the_nearest_recording_is_shown_with_every_difference(tmp_path: Path) ->
         "2 recordings under another key policy\n"
         "  cassette     TMP/full.jsonl: 1 recording\n"
         "  nearest      TMP/seed.jsonl:2, recorded AT: "
-        "the same request, keyed under another policy or key version\n"
+        "the same request, keyed under another policy or key version; record once more under this one\n"
         "  to record it: HTTPX_CASSETTE_MODE=record python triage.py --key '<redacted:openai-key:DIGEST>'"
     ) == _without_digest(report(miss, tmp_path))
 

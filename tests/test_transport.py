@@ -547,7 +547,10 @@ def test_without_httpx2_its_transport_says_how_to_get_it(monkeypatch: pytest.Mon
     with pytest.raises(ImportError) as caught:
         runpy.run_path(str(httpx_cassette.httpx2.__file__))
 
-    assert "httpx2 is not installed; it comes with: pip install 'httpx_cassette[httpx2]'" == str(caught.value)
+    assert (
+        "httpx2 is not installed; it comes with: pip install 'httpx_cassette[httpx2]'. "
+        "For an SDK that is built on httpx: from httpx_cassette import CassetteTransport"
+    ) == str(caught.value)
 
 
 ALIAS = """

@@ -124,10 +124,12 @@ class SystemPrompt:
         place: The place in words, for the error.
         missing: Given the body and whether any position will do, returns ``None`` when a system prompt that
             is not blank stands there, else what was found instead.
+        has_positions: Whether it may stand at a later position, among the messages.
     """
 
     place: str
     missing: Callable[[dict[str, Json], bool], str | None]
+    has_positions: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -326,7 +326,9 @@ OPENAI_CHAT = Dialect(
     media=Paths(["messages[*].content[*].input_audio.data", "messages[*].content[*].file.file_data"]),
     opaque=Paths((f"messages[*].{path}" for path in _SEALED), late=True),
     answer_opaque=Paths((f"choices[*].message.{path}" for path in _SEALED), late=True),
-    system=SystemPrompt(place="messages[0] with the role system or developer", missing=_system_missing),
+    system=SystemPrompt(
+        place="messages[0] with the role system or developer", missing=_system_missing, has_positions=True
+    ),
     stream=STREAM,
     finish=_finish,
     is_failure=_is_failure,

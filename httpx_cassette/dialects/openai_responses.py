@@ -421,7 +421,9 @@ OPENAI_RESPONSES = Dialect(
         ]
     ),
     system=SystemPrompt(
-        place="instructions, and input[0] with the role system or developer", missing=_system_missing
+        place="instructions, and input[0] with the role system or developer",
+        missing=_system_missing,
+        has_positions=True,
     ),
     stream=STREAM,
     finish=_finish,
