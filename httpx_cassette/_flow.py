@@ -37,7 +37,7 @@ from ._line import dump_members
 from ._mode import Mode
 from ._recording import INCOMPARABLE, NewRecording, Recording
 from ._redact import Gate
-from ._request import Reading, read_call, stored_request
+from ._request import Reading, lent_credentials, read_call, stored_request
 from ._session import Session, stop
 from ._settings import Settings
 from ._url import Target, read_target
@@ -444,6 +444,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     # Read once more: the rules of the key have used up the first reading.
     reading = read_call(asked.call, settings.redaction)
     dialect = asked.dialect
+    lent = lent_credentials(reading.body, dialect.credentials)
     request, _ = stored_request(reading, settings.redaction, dialect, settings.policy.key_headers)
     policy, tripwire = settings.policy_on_line(asked.prompt_files), Tripwire(asked.call, os.environ)
     _check_storable(tripwire, {"request": request, "policy": policy}, asked, settings)
@@ -476,6 +477,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
         policy=policy,
         redaction=settings.redaction,
         tripwire=tripwire,
+        lent=lent,
         wants_stream=_wants_stream(reading, dialect),
         store=store,
         settle=settle,

@@ -48,7 +48,7 @@ from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules, without
 from ._suggest import nearest_name
 from ._tripwire import HMAC_KEY_VARIABLE
 
-__all__ = ["DEFAULT", "Gate", "Redaction", "scan", "scan_json"]
+__all__ = ["DEFAULT", "Gate", "Redaction", "scan", "scan_json", "without_values"]
 
 
 class Gate(IntFlag):
@@ -495,6 +495,17 @@ class Redaction:
         if further is decoded:
             return redacted
         return f"{name}{sign}{quote(further, safe=':', errors='surrogatepass')}"
+
+
+def without_values(value: Json, values: frozenset[str]) -> Json:
+    """Return a document in which no string is one of these values; itself where they are none."""
+    if not values:
+        return value
+    if isinstance(value, str):
+        return f"<redacted:credential:{_public_digest(value)}>" if value in values else value
+    if isinstance(value, dict):
+        return {name: without_values(child, values) for name, child in value.items()}
+    return [without_values(item, values) for item in value] if isinstance(value, list) else value
 
 
 def _may_replace(value: Json) -> bool:

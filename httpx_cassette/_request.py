@@ -26,7 +26,15 @@ from ._url import Target, read_target
 if TYPE_CHECKING:
     from .dialects._dialect import Dialect, Pieces
 
-__all__ = ["KEY_HEADERS", "MAX_BODY", "Reading", "join_answers", "read_call", "stored_request"]
+__all__ = [
+    "KEY_HEADERS",
+    "MAX_BODY",
+    "Reading",
+    "join_answers",
+    "lent_credentials",
+    "read_call",
+    "stored_request",
+]
 
 #: Headers that change what is answered. Never ``x-stainless-*``, ``user-agent`` or ``anthropic-version``:
 #: an SDK upgrade must not miss.
@@ -182,6 +190,21 @@ def stored_request(
     if reading.kind:
         stored[reading.kind] = _stored_body(reading, redaction)
     return stored, _ANYTHING
+
+
+def lent_credentials(body: Json, paths: Paths) -> frozenset[str]:
+    """Return the texts at and below places that hold credentials, but for those that may be any word."""
+    waiting = [container[step] for container, step in paths.places(body)]  # type: ignore[index]  # its own
+    found: set[str] = set()
+    for value in waiting:  # It grows while it is walked.
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, (dict, list)):
+            waiting += value.values() if isinstance(value, dict) else value
+    return frozenset(text for text in found if len(text) >= _SHORTEST_CREDENTIAL)
+
+
+_SHORTEST_CREDENTIAL = 8
 
 
 def join_answers(body: Json, pieces: Pieces | None) -> None:

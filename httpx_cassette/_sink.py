@@ -18,7 +18,7 @@ import time
 import warnings
 from codecs import BOM_UTF8
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import chain
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from ._errors import CassetteError, CassetteStop, CassetteWriteError, is_stop
 from ._live_stream import LiveStream, find_framing, redacted_answer, stored_bytes
 from ._parsing import NotJson, parse_json
 from ._recording import NewRecording
-from ._redact import Redaction
+from ._redact import Redaction, without_values
 from ._request import MAX_BODY
 from ._tripwire import Tripwire
 from .dialects import GENERIC, Dialect
@@ -97,6 +97,7 @@ class Order:
         policy: What the key depends on beside the request.
         redaction: What must not reach the file.
         tripwire: The credentials that must not be in the line.
+        lent: Those of the request that its stored form has not: an answer may repeat them.
         wants_stream: Whether the request asked for a stream.
         store: Appends the recording; ``False`` where another one was there first; raises where it cannot.
         settle: Told what became of the answer.
@@ -111,6 +112,7 @@ class Order:
     policy: dict[str, Json]
     redaction: Redaction
     tripwire: Tripwire
+    lent: frozenset[str] = field(default=frozenset(), kw_only=True)
     wants_stream: bool
     store: Callable[[NewRecording], bool | None]
     settle: Callable[[Fate], None]
@@ -320,6 +322,7 @@ class Sink:
         if isinstance(members, Fate):
             return members
         body, finish = members
+        body = {name: without_values(value, order.lent) for name, value in body.items()}
         new = NewRecording(
             key=order.key,
             sample=order.sample,

@@ -303,8 +303,11 @@ def key_json(body: Json, url: str, policy: dict[str, Any], mask: Callable[[str, 
     if (own := policy.get("defaults")) is not False:
         keeps = not policy.get("host", True) or decides_sampling(dialect, urlsplit(url).hostname or "")
         fold(body, table, own, table.get("sampling", []) if keeps else [])
+    references = table.get("references", [])
     held = held_by_the_server(body) if dialect == "openai-responses" else set()
-    rename(body, places_of(body, table.get("references", [])), held)
+    if dialect in ("anthropic-messages", "gemini", "gemini-interactions"):
+        held = answered_alone(body, references)
+    rename(body, places_of(body, references), held)
     return walk(body, rename=lambda name: "$" * (name[:1] == "$" and not RESERVED.fullmatch(name)) + name)
 
 
@@ -418,18 +421,42 @@ def rename(body: Json, places: list[Place], held: set[str]) -> None:
             at(body, place[:-1])[place[-1]] = names[value]
 
 
+ANSWERS = (
+    "tool_use_id",
+    "caller.tool_id",
+    "functionResponse.id",
+    "function_response.id",
+    "codeExecutionResult.id",
+    "code_execution_result.id",
+    "toolResponse.id",
+    "tool_response.id",
+    "call_id",
+)
+
+
+def answered_alone(body: Json, references: list[str]) -> set[str]:
+    """Return the ids that are answered in a body and belong to no call in it."""
+    answers = [path for path in references if path.endswith(ANSWERS)]
+    calls = [path for path in references if path not in answers]
+    named, asked = (
+        {value for place in places_of(body, paths) if isinstance(value := at(body, place), str)}
+        for paths in (answers, calls)
+    )
+    return named - asked
+
+
 def held_by_the_server(body: Json) -> set[str]:
     """Return the ids of Responses that name what only the server has."""
     held: set[str] = set()
     called: set[str] = set()
     answered: set[str] = set()
     for item in objects(body.get("input")):
-        kind = str(item.get("type", "item_reference" if "id" in item and "role" not in item else ""))
+        kind = item.get("type") or ("item_reference" if item.get("id") and not item.get("role") else "")
         ids = texts([item], "id", "call_id")
         if kind in LOOKED_UP and not any(map(item.get, LOOKED_UP[kind])):
             held |= ids
         elif kind.endswith("_output"):
-            answered |= texts([item], "id" if kind == "local_shell_call_output" else "call_id")
+            answered |= texts([item], "call_id", *(["id"] if kind == "local_shell_call_output" else []))
         else:
             called |= ids
         called |= texts(item.get("pending_safety_checks"), "id")

@@ -53,6 +53,18 @@ ODD_CALLS = {
         "application/json",
         b'{"model": "m", "input": [{"type": "x", "result": "' + b"A" * 2000 + b'"}, {"file_data": "x"}]}',
     ),
+    "interaction-results-of-calls-elsewhere": odd(
+        "https://example.com/v1beta/interactions",
+        "application/json",
+        b'{"model": "m", "previous_interaction_id": "i", "input": ['
+        b'{"type": "function_result", "call_id": "b", "result": "1"},'
+        b'{"type": "function_result", "call_id": "a", "result": "2"}]}',
+    ),
+    "reference-of-type-null": odd(
+        "https://api.openai.com/v1/responses",
+        "application/json",
+        b'{"model": "m", "input": [{"id": "msg_A", "type": null}, {"type": "message", "id": "msg_B"}]}',
+    ),
     "own-host": odd("http://gpu.local/v1/chat/completions", "application/json", CHAT),
     "other-host": odd("http://gpu.example/v1/chat/completions", "application/json", CHAT),
     "gemini-turn-with-more": odd(

@@ -67,6 +67,46 @@ def field(text: str, disposition: str = 'form-data; name="a"', more: str = "") -
     return f"Content-Disposition: {disposition}\r\n{more}\r\n{text}"
 
 
+def at_server(path: str, ids: str) -> Call:
+    """Return a call that goes on from calls, or items, with these ids, which the server has."""
+    numbered = list(zip(ids, (1, 2), strict=False))
+    body: dict[str, Any] = {
+        "interactions": {
+            "model": "m",
+            "previous_interaction_id": "i",
+            "input": [{"type": "function_result", "call_id": each, "result": n} for each, n in numbered],
+        },
+        "messages": {
+            "model": "m",
+            "max_tokens": 1,
+            "thread": {"type": "continue", "id": "t"},
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": each, "content": str(n)}
+                        for each, n in numbered
+                    ],
+                }
+            ],
+        },
+        "m:generateContent": {
+            "cachedContent": "c",
+            "contents": [
+                {
+                    "role": "user",
+                    "parts": [
+                        {"functionResponse": {"id": each, "name": "f", "response": {"n": n}}}
+                        for each, n in numbered
+                    ],
+                }
+            ],
+        },
+        "responses": {"model": "m", "input": [{"id": each, "type": None} for each, _ in numbered]},
+    }[path]
+    return call(json.dumps(body), url=f"https://gateway.example.com/v1/{path}")
+
+
 def mcp(path: str, number: int) -> Call:
     """Return a call that lends its credentials to a server of tools."""
     url, token = "https://mcp.example.com/sse", f"token-{number}"
@@ -182,6 +222,11 @@ SAME = {
 }
 
 DIFFERENT = {
+    # -- results of calls that the server has: which result answers which call is content
+    "interaction-results-swapped": Pair(*(at_server("interactions", ids) for ids in ("ab", "ba"))),
+    "anthropic-thread-results-swapped": Pair(*(at_server("messages", ids) for ids in ("ab", "ba"))),
+    "gemini-cached-results-swapped": Pair(*(at_server("m:generateContent", ids) for ids in ("ab", "ba"))),
+    "references-of-type-null": Pair(*(at_server("responses", ids) for ids in ("a", "b"))),
     "form-code": Pair(form("code=print(1)"), form("code=print(2)")),
     "form-token-of-a-page": Pair(form("token=page2"), form("token=page3")),
     "query-code-of-a-country": Pair(at("https://h.example/c?code=DE"), at("https://h.example/c?code=FR")),

@@ -1099,3 +1099,25 @@ async def test_what_could_not_be_stored_is_not_called(
     assert "staple" not in str(caught.value)
     assert (None, b"") == (caught.value.status, caught.value.content)
     assert [] == lines(tmp_path / "chat.jsonl")
+
+
+@in_every_colour
+async def test_a_credential_that_is_lent_is_not_stored_where_the_answer_repeats_it(
+    colour: Colour, tmp_path: Path
+) -> None:
+    """A token for a server of tools has no shape to be known by; the request's own copy is left out."""
+    path, token = tmp_path / "responses.jsonl", "just any words 77"
+    server = {"type": "mcp", "server_label": "s", "server_url": "https://m/", "authorization": token}
+    body = {"model": "gpt-5", "instructions": "Be brief.", "input": "Hi", "tools": [server]}
+    said = {"id": "resp_1", "object": "response", "status": "completed", "output": [], "tools": [server]}
+    upstream = router()
+    url = URL.replace("/chat/completions", "/responses")
+    upstream.post(url).mock(return_value=httpx.Response(200, json=said))
+    async with colour.client(path, upstream, mode="record") as client:
+        live = await client.ask(body, url)
+    async with colour.client(path) as client:
+        replayed = await client.ask(body, url)
+
+    assert token == live.json()["tools"][0]["authorization"]
+    assert token not in path.read_text("utf-8")
+    assert replayed.json()["tools"][0]["authorization"].startswith("<redacted:credential:")

@@ -19,7 +19,7 @@ from .._paths import Paths
 if TYPE_CHECKING:
     from ._reading import StreamTable
 
-__all__ = ["Dialect", "Endpoint", "Folds", "Pieces", "SystemPrompt"]
+__all__ = ["Dialect", "Endpoint", "Folds", "Pieces", "SystemPrompt", "unasked"]
 
 NO_PATHS = Paths(())
 
@@ -130,6 +130,24 @@ class SystemPrompt:
     place: str
     missing: Callable[[dict[str, Json], bool], str | None]
     has_positions: bool = False
+
+
+def unasked(answers: Paths, calls: Paths) -> Callable[[Json], frozenset[Json]]:
+    """Return what finds the ids that are answered in a body and not asked: only the server has their calls.
+
+    Args:
+        answers: Where an id names a call that is answered.
+        calls: Where a call has its id.
+    """
+
+    def find(body: Json) -> frozenset[Json]:
+        named, asked = (
+            {container[step] for container, step in paths.places(body) if isinstance(container[step], str)}  # type: ignore[index]  # the step is the container's
+            for paths in (answers, calls)
+        )
+        return frozenset(named - asked)
+
+    return find
 
 
 @dataclass(frozen=True, slots=True, eq=False)

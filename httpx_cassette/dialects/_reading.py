@@ -317,10 +317,15 @@ def table_reader(table: StreamTable) -> Callable[[dict[str, Json]], Reading]:
                 reading.texts = {}
                 return reading
         if kind or members:
-            reading.name_slots(kind, tuple(value.get(name) for name in members))
+            reading.name_slots(kind, tuple(_hashable(value.get(name)) for name in members))
         return reading
 
     return read
+
+
+def _hashable(member: Json) -> Json:
+    """Return a member that tells slots apart; a server may send a list where a number belongs."""
+    return repr(member) if isinstance(member, (dict, list)) else member
 
 
 def render_slot(slot: Slot, table: StreamTable) -> str:

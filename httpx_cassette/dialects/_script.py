@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias, cast
 
 from .._call import Json
+from .._parsing import is_same_json
 from .._paths import render_path
 from .._rules import join_text
 from ._cutting import cut, cut_bytes, stored_event
@@ -342,7 +343,7 @@ class _Assembler:
             if total != read_text(place) + pieces[text_slot]:
                 return False
         self._strip(value, reading)
-        if value != run.rest:
+        if value != run.rest or not is_same_json(value, run.rest):
             return False
         for slot, text in pieces.items():
             run.pieces[slot].append(text)

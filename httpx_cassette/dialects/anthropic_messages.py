@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from .._call import Json
 from .._paths import Paths
 from .._rules import has_text
-from ._dialect import Dialect, Endpoint, Folds, SystemPrompt
+from ._dialect import Dialect, Endpoint, Folds, SystemPrompt, unasked
 from ._framing import Event
 from ._hosts import is_local
 from ._reading import Noise, StreamTable
@@ -311,6 +311,11 @@ ANTHROPIC_MESSAGES = Dialect(
             # A call that was made by code which a server tool ran names that tool's call.
             f"{_BLOCK}.caller.tool_id",
         ]
+    ),
+    # With a thread that goes on the calls are at the server (types, ThreadContinue).
+    held=unasked(
+        Paths([f"{_BLOCK}.tool_use_id", f"{_BLOCK}.caller.tool_id"], late=True),
+        Paths([f"messages[*].content[?@.type=='{kind}'].id" for kind in _CALLS], late=True),
     ),
     # Messages API, MCP connector: the token that Anthropic sends to a server of tools.
     credentials=Paths(["mcp_servers[*].authorization_token"], late=True),

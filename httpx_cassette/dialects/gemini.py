@@ -14,7 +14,7 @@ from dataclasses import replace
 from .._call import Json
 from .._paths import Paths
 from .._rules import is_blank
-from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
+from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt, unasked
 from ._framing import Event
 from ._reading import Noise, StreamTable
 
@@ -82,8 +82,44 @@ _PARTS = [f"{content}.{parts}" for content in _CONTENTS for parts in ("parts[*]"
 #: A signature that the model gives and expects back, to the part that it came with.
 _SIGNATURES = frozenset(_spellings("thoughtSignature"))
 
+#: What comes back to the byte: signatures, and media, whose base64 may look like anything.
+_SEALED = _spellings("thoughtSignature", "inlineData.data")
+
+_CALLS = ("functionCall", "executableCode", "toolCall")
+_ANSWERS = ("functionResponse", "codeExecutionResult", "toolResponse")
+
+
+def _ids(*holders: str) -> list[str]:
+    return _spellings(*(f"{_PARTS[0]}.{holder}.id" for holder in holders))
+
+
+#: Types of google-genai, McpServer, AuthConfig and ParallelAiSearch: what Google sends to somebody else.
+_CREDENTIALS = Paths(
+    _spellings(
+        "tools[*].mcpServers[*].streamableHttpTransport.headers",
+        "tools[*].googleMaps.authConfig",
+        "tools[*].parallelAiSearch.apiKey",
+        "tools[*].retrieval.externalApi.apiAuth",
+    ),
+    late=True,
+)
+
+
+def _says_nothing(body: dict[str, Json]) -> bool:
+    """Tell whether speech or an image is asked for, and no text: such models take no system instruction.
+
+    Source: ai.google.dev/gemini-api/docs/speech-generation and /image-generation.
+    """
+    for config in map(body.get, _spellings("generationConfig")):
+        for asked in map(config.get, _spellings("responseModalities")) if isinstance(config, dict) else ():
+            if isinstance(asked, list) and asked and "TEXT" not in [str(each).upper() for each in asked]:
+                return True
+    return False
+
 
 def _system_missing(body: dict[str, Json], anywhere: bool) -> str | None:
+    if _says_nothing(body):
+        return None
     for name in _spellings("cachedContent"):
         cached = body.get(name)
         if isinstance(cached, str) and not is_blank(cached):
@@ -251,7 +287,7 @@ STREAM = StreamTable(
     # Clients append part to part: nothing else says where a text goes on. A thought has a member more.
     alone=(f"{_CANDIDATE}.content.parts",),
     before_last="absent",
-    opaque=tuple(f"{_PART}.{name}" for name in sorted(_SIGNATURES)),
+    opaque=tuple(f"{_PART}.{name}" for name in _SEALED),
     # Empty texts come with calls and at the end. google-genai takes a comment for JSON, and fails.
     noise=Noise(empty_deltas=True, crlf=True),
 )
@@ -288,23 +324,12 @@ GEMINI = Dialect(
         is_own_host=lambda host: host.endswith(".googleapis.com"),
     ),
     # Sent by newer models and by Vertex; the same at both ends, or absent at both.
-    references=Paths(
-        _spellings(
-            *(
-                f"{_PARTS[0]}.{holder}.id"
-                for holder in (
-                    "functionCall",
-                    "functionResponse",
-                    "executableCode",
-                    "codeExecutionResult",
-                    "toolCall",
-                    "toolResponse",
-                )
-            )
-        )
-    ),
-    opaque=Paths((f"{part}.{name}" for part in _PARTS for name in sorted(_SIGNATURES)), late=True),
-    answer_opaque=Paths((f"{_PART}.{name}" for name in sorted(_SIGNATURES)), late=True),
+    references=Paths(_ids(*_CALLS, *_ANSWERS)),
+    # The calls may be in the cached content.
+    held=unasked(Paths(_ids(*_ANSWERS), late=True), Paths(_ids(*_CALLS), late=True)),
+    credentials=_CREDENTIALS,
+    opaque=Paths((f"{part}.{name}" for part in _PARTS for name in _SEALED), late=True),
+    answer_opaque=Paths((f"{_PART}.{name}" for name in _SEALED), late=True),
     # ai.google.dev/api/caching, Blob; also in the parts of a function's response.
     media=Paths(
         _spellings(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from .._call import Json
 from .._paths import Paths
 from .._rules import is_blank
-from ._dialect import Dialect, Endpoint, SystemPrompt
+from ._dialect import Dialect, Endpoint, SystemPrompt, unasked
 from ._framing import DONE, Event
 from ._reading import StreamTable
 
@@ -29,6 +29,8 @@ _ENDPOINTS = (
     Endpoint("/interactions", has={"input": object}, has_one=_ASKED),
     # A hop that goes on with an interrupted answer has no input.
     Endpoint("/interactions", has={"continuation_token": object}, has_one=_ASKED),
+    # The GET that polls an interaction, or takes its stream up again.
+    Endpoint("/interactions/[^/]+", has_body=False),
 )
 
 
@@ -117,7 +119,16 @@ GEMINI_INTERACTIONS = Dialect(
     name="gemini-interactions",
     endpoints=_ENDPOINTS,
     # Types of google-genai, MCPServer: what Google sends to a server of tools.
-    credentials=Paths(["tools[*].headers"], late=True),
+    credentials=Paths(
+        [
+            "tools[*].headers",
+            "tools[*].exa_ai_search_config.api_key",
+            "tools[*].parallel_ai_search_config.api_key",
+            "environment.env[*].value",
+            "environment.network.allowlist[*].transform",
+        ],
+        late=True,
+    ),
     # Types of google-genai, ThoughtStep.
     opaque=Paths(["input[*].signature"], late=True),
     answer_opaque=Paths(["steps[*].signature"], late=True),
@@ -136,6 +147,8 @@ GEMINI_INTERACTIONS = Dialect(
     turns=("input",),
     prefill_roles=frozenset({"model"}),
     references=Paths(["input[*].id", "input[*].call_id"]),
+    # With previous_interaction_id the calls are at the server.
+    held=unasked(Paths(["input[*].call_id"], late=True), Paths(["input[*].id"], late=True)),
     media=Paths(
         [
             "input[*].data",

@@ -19,6 +19,19 @@ GENERIC = Dialect(
         ["**.content", "**.text", "**.system", "**.instructions"],
         closed=("args", "arguments", "default", "input", "input_schema", "parameters", "schema"),
     ),
+    # The tokens for servers of tools, where a known format is counted, batched or compacted.
+    credentials=Paths(
+        [
+            f"{body}{path}"
+            for body in ("", "requests[*].params.")
+            for path in (
+                "mcp_servers[*].authorization_token",
+                "tools[?@.type=='mcp'].authorization",
+                "tools[?@.type=='mcp'].headers",
+            )
+        ],
+        late=True,
+    ),
     turns=("messages", "contents"),
     prefill_roles=frozenset({"assistant", "model"}),
 )

@@ -119,6 +119,11 @@ _EMPTY = frozenset(
     }
 )
 
+
+def _each(path: str, names: str) -> list[str]:
+    return [f"{path}.{name}" for name in names.split()]
+
+
 # Optional in the types. SDKs echo the items of an answer into the history, and ``model_dump()`` writes what
 # was not set as null. An empty list is another thing: a search that found nothing.
 _NULL_BELOW = Paths(
@@ -141,6 +146,16 @@ _NULL_BELOW = Paths(
         # Of openai's parsed answers; the client itself does not send them.
         "input[*].content[*].parsed",
         "input[*].parsed_arguments",
+        # Types: what the items of each kind may leave out.
+        *_each("input[*]", "action actions async async_ background code created_by environment output"),
+        *_each("input[*]", "output_format quality result revised_prompt size svg_usage"),
+        *_each("input[*].action", "actions keys max_output_length queries query sources timeout_ms url user"),
+        *_each("input[*].action", "working_directory"),
+        *_each("input[*].actions[*]", "keys"),
+        *_each("input[*].pending_safety_checks[*]", "code message"),
+        *_each("input[*].results[*]", "attributes file_id filename score text"),
+        *_each("input[*].tools[*]", "annotations description"),
+        "input[*].output[*].prompt_cache_breakpoint",
         "prompt.variables",
         "prompt.version",
         "reasoning.context",
@@ -165,6 +180,24 @@ _REFERENCES = Paths(
         "input[*].pending_safety_checks[*].id",
         "input[*].acknowledged_safety_checks[*].id",
     ]
+)
+
+_IMAGE = "[?@.type=='image_generation_call']"
+
+#: Types, Mcp and ContainerNetworkPolicyDomainSecret: for servers of tools, also where tools are loaded later.
+_CREDENTIALS = Paths(
+    [
+        *(
+            f"{tools}.{name}"
+            for tools in ("tools[*]", "tools[*].tools[*]", "input[*].tools[*]")
+            for name in ("authorization", "headers")
+        ),
+        *(
+            f"tools[*].{place}.network_policy.domain_secrets[*].value"
+            for place in ("environment", "container")
+        ),
+    ],
+    late=True,
 )
 
 #: Items that the server may know better than the history tells -> members, one of which has it all. Without
@@ -192,12 +225,15 @@ def _held(body: Json) -> frozenset[Json]:
     called: set[Json] = set()
     answered: set[Json] = set()
     for item in _objects(body.get("input")) if isinstance(body, dict) else ():
-        kind = str(item.get("type", "item_reference" if "id" in item and "role" not in item else ""))
+        # The type of a reference may be left out, or null (types, ItemReference).
+        kind = item.get("type") or ("item_reference" if item.get("id") and not item.get("role") else "")
         name, call = _texts(item.get("id")), _texts(item.get("call_id"))
+        if not isinstance(kind, str):
+            continue
         if kind in _LOOKED_UP and not any(map(item.get, _LOOKED_UP[kind])):
             looked_up |= name | call
         elif kind == "local_shell_call_output":  # Names its call by its own id.
-            answered |= name
+            answered |= name | call
         elif kind.endswith("_output"):
             answered |= call
         else:
@@ -366,7 +402,13 @@ STREAM = StreamTable(
     slot=("content_index", "summary_index", "command_index"),
     sequence="sequence_number",
     # Types: reasoning and compaction, which go back to the server as they came.
-    opaque=("item.encrypted_content", "response.output[*].encrypted_content"),
+    opaque=(
+        "item.encrypted_content",
+        "response.output[*].encrypted_content",
+        "item.result",
+        f"response.output{_IMAGE}.result",
+        "partial_image_b64",
+    ),
     # OpenRouter and Azure. No empty deltas: events are numbered.
     noise=Noise(comments=True, crlf=True),
 )
@@ -406,9 +448,9 @@ OPENAI_RESPONSES = Dialect(
     held=_held,
     # platform.openai.com/docs/guides/tools-connectors-mcp: what OpenAI sends to a server of tools. The
     # headers are credentials as a rule, and nothing of them is said to a model.
-    credentials=Paths(["tools[*].authorization", "tools[*].headers"], late=True),
+    credentials=_CREDENTIALS,
     opaque=Paths(["input[*].encrypted_content"], late=True),
-    answer_opaque=Paths(["output[*].encrypted_content"], late=True),
+    answer_opaque=Paths(["output[*].encrypted_content", f"output{_IMAGE}.result"], late=True),
     # https://platform.openai.com/docs/guides/pdf-files, /audio and /tools-image-generation: base64 beside
     # data URLs.
     media=Paths(
@@ -416,7 +458,7 @@ OPENAI_RESPONSES = Dialect(
             "input[*].content[*].file_data",
             "input[*].content[*].input_audio.data",
             "input[*].output[*].file_data",
-            "input[?@.type=='image_generation_call'].result",
+            f"input{_IMAGE}.result",
             "prompt.variables[*].file_data",
         ]
     ),

@@ -365,3 +365,22 @@ def test_the_defaults_are_those_of_google() -> None:
     assert is_own("us-east5-aiplatform.googleapis.com")
     assert not is_own("googleapis.com.example.com")
     assert not is_own("localhost")
+
+
+@pytest.mark.parametrize(
+    ("modalities", "is_missing"),
+    [
+        (["AUDIO"], False),
+        (["Image"], False),
+        (["TEXT", "IMAGE"], True),
+        (["Text"], True),
+        ([], True),
+        ("x", True),
+    ],
+)
+def test_speech_and_images_need_no_system_instruction(modalities: Any, is_missing: bool) -> None:
+    """Models that make them take none."""
+    assert GEMINI.system is not None
+    body = {"contents": [], "generationConfig": {"responseModalities": modalities}}
+
+    assert is_missing is (GEMINI.system.missing(body, False) is not None)
