@@ -21,7 +21,10 @@ import pytest
 from httpx_cassette import _ledger
 from httpx_cassette.stand_in import StandInServer
 
-from .colours import COLOURS, Colour
+# Their assertions speak as those of a test do.
+pytest.register_assert_rewrite("tests.stream_proof")
+
+from .colours import COLOURS, Colour  # noqa: E402
 
 # The SDK judges live in environments of their own (nox -s sdk sdk_old).
 collect_ignore = [] if importlib.util.find_spec("openai") else ["sdk"]

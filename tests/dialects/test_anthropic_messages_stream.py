@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,12 +14,24 @@ from httpx_cassette import Redaction
 from httpx_cassette._call import Json
 from httpx_cassette._live_stream import LiveStream
 from httpx_cassette.dialects import ANTHROPIC_MESSAGES
-from httpx_cassette.dialects._framing import Event, SseParser, dump_event_json, load_event_json, render_sse
-from httpx_cassette.dialects._script import assemble, cut, cut_bytes, prove, texts
+from httpx_cassette.dialects._framing import Event, dump_event_json, load_event_json
+from httpx_cassette.dialects._script import cut, texts
 from httpx_cassette.dialects.anthropic_messages import STREAM, MessageProgress
 
-#: Recorded traffic; it lies beside the repository and is not part of it.
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
+from ..stream_proof import (
+    SIZES,
+    WIRE_SIZES,
+    Case,
+    cases,
+    check_any,
+    check_assembled,
+    check_cut,
+    recorded,
+    share_kept,
+    watched,
+    with_corpus,
+    written,
+)
 
 SIGNATURE = "EqQBCkYIARgCKkAsigned+by/somebody=="
 
@@ -62,15 +73,6 @@ STOP: Json = {"type": "message_stop"}
 PING: Json = {"type": "ping"}
 TEXT_START = opened(text="")
 CITED = delta(0, "citations_delta", citation={"type": "char_location", "cited_text": "x"})
-
-
-class Case(NamedTuple):
-    """Events as received, and the script that they are."""
-
-    id: str
-    events: Sequence[Json]
-    script: Sequence[Json]
-
 
 CASES = [
     Case(
@@ -196,8 +198,6 @@ CASES = [
     ),
 ]
 
-SIZES = [1, 2, 7, 64, 10**9]
-
 
 def event(value: Json) -> Event:
     """Return an event that is named for its type, as the API names it."""
@@ -205,48 +205,18 @@ def event(value: Json) -> Event:
     return Event(dump_event_json(value), str(value.get("type")))
 
 
-def written(events: Sequence[Json]) -> bytes:
-    """Return the body of a stream."""
-    return b"".join(render_sse(event(each)) for each in events)
-
-
-def stored(case: Case) -> list[Json]:
-    return [{"event": event(each).event, "json": each} for each in case.script]
-
-
-def parse(body: bytes, size: int = 10**9) -> Iterator[Event]:
-    parser = SseParser()
-    for start in range(0, len(body), size):
-        yield from parser.feed(body[start : start + size])
-    yield from parser.flush()
-
-
-@pytest.mark.parametrize("size", [1, 3, 5, 10**9])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("size", WIRE_SIZES)
+@cases(CASES)
 def test_a_stream_is_assembled_however_it_arrives(case: Case, size: int) -> None:
     """The script does not depend on where the chunks of the wire end."""
-    events = list(parse(written(case.events), size))
-
-    script = assemble(events, STREAM)
-
-    assert script == stored(case)
-    assert texts(events, STREAM) == texts(script, STREAM)
-    assert prove(events, script, STREAM) is None
+    check_assembled(case, event, STREAM, size)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@cases(CASES)
 def test_a_script_is_cut_into_a_stream_that_assembles_to_it(case: Case, size: int) -> None:
     """Cut, written and read, it is the same script, and no piece is longer than asked for."""
-    script = stored(case)
-
-    events = list(cut(script, STREAM, size))
-    body = b"".join(cut_bytes(script, STREAM, size))
-
-    assert list(parse(body)) == events
-    assert assemble(events, STREAM) == script == stored(case)
-    if size == 10**9:
-        assert len(events) == len(script)
+    check_cut(case, event, STREAM, size)
 
 
 def test_each_piece_is_an_event_of_its_own_with_its_name() -> None:
@@ -271,14 +241,7 @@ def test_slots_are_named_by_their_block() -> None:
 
 
 def watch(*events: Event) -> MessageProgress:
-    progress = MessageProgress()
-    for each in events:
-        try:
-            value = load_event_json(each.data)
-        except ValueError:
-            value = None
-        progress.observe(each, value)
-    return progress
+    return watched(MessageProgress(), events)
 
 
 def test_a_message_is_complete_with_its_reason_to_stop() -> None:
@@ -362,7 +325,7 @@ ACCIDENT = "AKIAQ3EGRSTUVWXYZ234"
 def members(*events: Json) -> Any:
     """Return what is stored of a stream."""
     stream = LiveStream("sse", ANTHROPIC_MESSAGES)
-    stream.feed(written(events))
+    stream.feed(written(map(event, events), STREAM))
     made: Any = stream.members(b"", Redaction())
     return made
 
@@ -402,7 +365,7 @@ def test_a_signature_of_somebody_else_is_redacted() -> None:
 def test_what_comes_behind_the_end_is_not_stored() -> None:
     """Gateways append ``[DONE]``."""
     stream = LiveStream("sse", ANTHROPIC_MESSAGES)
-    stream.feed(written([START, ended(), STOP]) + b"event: data\ndata: [DONE]\n\n")
+    stream.feed(written(map(event, [START, ended(), STOP]), STREAM) + b"event: data\ndata: [DONE]\n\n")
     made: Any = stream.members(b"", Redaction())
 
     assert ["message_start", "message_delta", "message_stop"] == [each["event"] for each in made["script"]]
@@ -462,15 +425,9 @@ def test_any_stream_is_assembled_and_cut_without_loss(
         for value, name in sent
     ]
 
-    script = assemble(events, STREAM)
+    again = check_any(events, STREAM, size)
 
-    assert texts(script, STREAM) == texts(events, STREAM)
-    again = list(parse(b"".join(cut_bytes(script, STREAM, size))))
-    assert again == list(cut(script, STREAM, size))
-    assert assemble(again, STREAM) == script
-    assert load_event_json(dump_event_json(script)) == script
-    assert prove(events, script, STREAM) is None
-    assert accumulate(again) == accumulate(events)
+    assert accumulate(events) == accumulate(again)
 
 
 TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
@@ -498,19 +455,7 @@ def accumulate(events: Sequence[Event]) -> list[Json]:
 # --- recorded traffic -------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason=f"the recorded traffic is not at {CORPUS}")
+@with_corpus
 def test_every_recorded_stream_is_proved() -> None:
     """What real servers sent is assembled, all of it, into less than half as many events."""
-    received = kept = 0
-    with (CORPUS / "anthropic-messages.jsonl").open(encoding="utf-8") as lines:
-        exchanges = [json.loads(line) for line in lines]
-    for exchange in exchanges:
-        if "stream" in exchange["tags"]:
-            events = list(parse(exchange["response"]["body_text"].encode()))
-            script = assemble(events, STREAM)
-            received += len(events)
-            kept += len(script)
-
-            assert prove(events, script, STREAM) is None, exchange["id"]
-
-    assert kept < 0.4 * received
+    assert 0 < share_kept(recorded("anthropic-messages.jsonl"), STREAM) < 0.4

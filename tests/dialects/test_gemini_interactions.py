@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,11 +10,12 @@ from hypothesis import strategies as st
 
 from httpx_cassette._call import Json
 from httpx_cassette.dialects import GEMINI_INTERACTIONS, GENERIC, recognise
-from httpx_cassette.dialects._framing import Event, SseParser, dump_event_json, load_event_json
-from httpx_cassette.dialects._script import assemble, cut, cut_bytes, prove, texts
+from httpx_cassette.dialects._framing import Event, dump_event_json, load_event_json
+from httpx_cassette.dialects._script import assemble, cut
 from httpx_cassette.dialects.gemini_interactions import STREAM, InteractionProgress
 
 from ..keying import call, key_of
+from ..stream_proof import check_any, watched
 
 URL = "https://generativelanguage.googleapis.com/v1beta/interactions"
 ASK: dict[str, Json] = {"model": "gemini-3-flash", "input": "hi"}
@@ -166,23 +166,11 @@ def named(value: Json) -> Event:
     return Event(dump_event_json(value), kind if isinstance(kind, str) else None)
 
 
-def parse(body: bytes, size: int) -> Iterator[Event]:
-    parser = SseParser()
-    for start in range(0, len(body), size):
-        yield from parser.feed(body[start : start + size])
-    yield from parser.flush()
-
-
-def check(sent: Sequence[Event], size: int) -> list[Json]:
+def check(sent: list[Event], size: int) -> list[Json]:
     """Assemble a stream, cut it and assemble it again; return what is stored of its data."""
-    script = assemble(sent, STREAM)
-    assert prove(list(sent), script, STREAM) is None
-    body = b"".join(cut_bytes(script, STREAM, size))
-    again = list(parse(body, 3))
-    assert list(cut(script, STREAM, size)) == again
-    assert assemble(again, STREAM) == script
-    assert texts(script, STREAM) == texts(sent, STREAM)
-    return [load_event_json(event.data) for event in cut(script, STREAM, 10**9) if event != DONE]
+    check_any(sent, STREAM, size)
+    stored = cut(assemble(sent, STREAM), STREAM, 10**9)
+    return [load_event_json(event.data) for event in stored if event != DONE]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 10**9])
@@ -210,15 +198,8 @@ def test_any_stream_is_assembled_and_cut_without_loss(sent: list[Json], size: in
 
 
 def watch(*events: Json | Event) -> InteractionProgress:
-    progress = InteractionProgress()
-    for each in events:
-        sent = each if isinstance(each, Event) else named(each)
-        try:
-            value = load_event_json(sent.data)
-        except ValueError:
-            value = None
-        progress.observe(sent, value)
-    return progress
+    sent = (each if isinstance(each, Event) else named(each) for each in events)
+    return watched(InteractionProgress(), sent)
 
 
 def test_how_far_a_stream_has_come() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -13,24 +11,27 @@ from hypothesis import strategies as st
 
 from httpx_cassette._call import Json
 from httpx_cassette.dialects import GEMINI
-from httpx_cassette.dialects._framing import FRAMINGS, Event, dump_event_json, load_event_json
-from httpx_cassette.dialects._script import assemble, cut, cut_bytes, prove, texts
+from httpx_cassette.dialects._framing import Event, dump_event_json, load_event_json
+from httpx_cassette.dialects._script import cut, texts
 from httpx_cassette.dialects.gemini import STREAM, GenerateProgress
 
-#: Recorded traffic; it lies beside the repository and is not part of it.
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
+from ..stream_proof import (
+    SIZES,
+    WIRE_SIZES,
+    Case,
+    cases,
+    check_any,
+    check_assembled,
+    check_cut,
+    recorded,
+    share_kept,
+    watched,
+    with_corpus,
+)
 
 ARRAY = GEMINI.stream_in("json-array")
 assert ARRAY is not None
 TABLES = {table.framing: table for table in (STREAM, ARRAY)}
-
-
-class Case(NamedTuple):
-    """Events as received, and the script that they are."""
-
-    id: str
-    events: Sequence[Json]
-    script: Sequence[Json]
 
 
 def event(*parts: Json, finish: Json = None, index: int | None = 0, usage: int = 1, **more: Json) -> Json:
@@ -74,9 +75,9 @@ GROUNDS: Json = {"webSearchQueries": ["q"], "groundingChunks": [{"web": {"uri": 
 END = event("", finish="STOP")
 
 
-def same(ident: str, *events: Json) -> Case:
+def same(ident: str, *events: Json, has_whole: bool = False) -> Case:
     """Return a case in which nothing is joined."""
-    return Case(ident, events, events)
+    return Case(ident, events, events, has_whole)
 
 
 CASES = [
@@ -116,7 +117,11 @@ CASES = [
         [event("ab"), event(CALL), event("c")],
     ),
     same("text-beside-a-call", event("a"), event("b", CALL), event(CALL, "c"), event("d")),
-    same("several-texts-in-one-event", event("a"), event("b", "c"), event("d"), event(thought("e"), "f")),
+    same(
+        "several-texts-in-one-event",
+        *(event("a"), event("b", "c"), event("d"), event(thought("e"), "f")),
+        has_whole=True,
+    ),
     same("code", event(CODE), event(RESULT), END),
     Case(
         "grounding-at-the-end",
@@ -146,6 +151,7 @@ CASES = [
     same(
         "a-call-beside-the-text-of-another",
         {"candidates": [*both("a long text", "")["candidates"][:1], *event(CALL, index=1)["candidates"]]},
+        has_whole=True,
     ),
     same("two-candidates-without-index", {"candidates": [{"content": {"parts": [{"text": "a"}]}}] * 2}),
     same("without-content", {"candidates": [{"finishReason": "UNEXPECTED_TOOL_CALL", "index": 0}]}),
@@ -163,54 +169,25 @@ CASES = [
     Case("empty-texts", [event(""), event("a"), event(""), event("b"), event("")], [event(""), event("ab")]),
 ]
 
-SIZES = [1, 2, 7, 64, 10**9]
 
-
-def written(events: Sequence[Json], framing: str) -> bytes:
-    """Return the body of a stream."""
-    frame = FRAMINGS[framing]
-    return b"".join(frame.frame(frame.render(Event(dump_event_json(each))) for each in events))
-
-
-def stored(case: Case) -> list[Json]:
-    return [{"json": each} for each in case.script]
-
-
-def parse(body: bytes, framing: str, size: int = 10**9) -> Iterator[Event]:
-    parser = FRAMINGS[framing].parser()
-    for start in range(0, len(body), size):
-        yield from parser.feed(body[start : start + size])
-    yield from parser.flush()
+def as_event(value: Json) -> Event:
+    return Event(dump_event_json(value))
 
 
 @pytest.mark.parametrize("framing", TABLES)
-@pytest.mark.parametrize("size", [1, 3, 5, 10**9])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("size", WIRE_SIZES)
+@cases(CASES)
 def test_a_stream_is_assembled_however_it_arrives(case: Case, size: int, framing: str) -> None:
     """As events or as an array, the script is the same."""
-    events = list(parse(written(case.events, framing), framing, size))
-
-    script = assemble(events, TABLES[framing])
-
-    assert stored(case) == script
-    assert texts(events, STREAM) == texts(script, STREAM)
-    assert prove(events, script, TABLES[framing]) is None
+    check_assembled(case, as_event, TABLES[framing], size)
 
 
 @pytest.mark.parametrize("framing", TABLES)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@cases(CASES)
 def test_a_script_is_cut_into_a_stream_that_assembles_to_it(case: Case, size: int, framing: str) -> None:
     """Cut, written and read, it is the same script."""
-    script, table = stored(case), TABLES[framing]
-
-    events = list(cut(script, table, size))
-    body = b"".join(cut_bytes(script, table, size))
-
-    assert list(parse(body, framing)) == events
-    assert assemble(events, table) == script == stored(case)
-    if size == 10**9:
-        assert len(events) == len(script)
+    check_cut(case, as_event, TABLES[framing], size)
 
 
 def test_what_ends_a_text_comes_with_its_last_piece() -> None:
@@ -247,15 +224,8 @@ def test_texts_are_named_by_their_candidate() -> None:
 
 
 def watch(*events: Json | Event) -> GenerateProgress:
-    progress = GenerateProgress()
-    for each in events:
-        sent = each if isinstance(each, Event) else Event(json.dumps(each))
-        try:
-            value = load_event_json(sent.data)
-        except ValueError:
-            value = None
-        progress.observe(sent, value)
-    return progress
+    sent = (each if isinstance(each, Event) else Event(json.dumps(each)) for each in events)
+    return watched(GenerateProgress(), sent)
 
 
 def test_a_stream_is_complete_when_every_candidate_has_finished() -> None:
@@ -428,43 +398,15 @@ def test_any_stream_is_assembled_and_cut_without_loss(
     sent: list[dict[str, Json]], size: int, framing: str
 ) -> None:
     """Cutting is the inverse of assembling, and a client that appends has the same at the end."""
-    table = TABLES[framing]
-    events = [Event(dump_event_json(each)) for each in sent]
+    again = check_any([as_event(each) for each in sent], TABLES[framing], size)
 
-    script = assemble(events, table)
-
-    assert texts(script, table) == texts(events, table)
-    again = list(parse(b"".join(cut_bytes(script, table, size)), framing))
-    assert again == list(cut(script, table, size))
-    assert assemble(again, table) == script
-    assert load_event_json(dump_event_json(script)) == script
-    assert prove(events, script, table) is None
     assert accumulated(sent) == accumulated([load_event_json(each.data) for each in again])
 
 
 # --- recorded traffic -------------------------------------------------------------------------------
 
 
-def recorded() -> Iterator[tuple[str, str, bytes]]:
-    """Yield id, framing and body of each recorded stream."""
-    with (CORPUS / "gemini-generate.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            exchange = json.loads(line)
-            if "stream" in exchange["tags"]:
-                body = exchange["response"]["body_text"].encode()
-                yield exchange["id"], "json-array" if body.startswith(b"[") else "sse", body
-
-
-@pytest.mark.skipif(not CORPUS.exists(), reason=f"the recorded traffic is not at {CORPUS}")
+@with_corpus
 def test_every_recorded_stream_is_proved() -> None:
     """What real servers sent is assembled, all of it, into less than half of as many events."""
-    received = kept = 0
-    for ident, framing, body in recorded():
-        events = list(parse(body, framing))
-        script = assemble(events, TABLES[framing])
-        received += len(events)
-        kept += len(script)
-
-        assert prove(events, script, TABLES[framing]) is None, ident
-
-    assert kept < 0.5 * received
+    assert 0 < share_kept(recorded("gemini-generate.jsonl"), *TABLES.values()) < 0.5

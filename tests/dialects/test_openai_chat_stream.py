@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from httpx_cassette._call import Json
-from httpx_cassette.dialects._framing import Event, SseParser, dump_event_json, load_event_json, render_sse
-from httpx_cassette.dialects._script import assemble, cut, cut_bytes, prove, texts
+from httpx_cassette.dialects._framing import Event, dump_event_json, load_event_json
+from httpx_cassette.dialects._script import cut, texts
 from httpx_cassette.dialects.openai_chat import STREAM, ChatProgress
 
-#: Recorded traffic; it lies beside the repository and is not part of it.
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
-
-DONE: Json = {"text": "[DONE]"}
-
-
-class Case(NamedTuple):
-    """Events as received, ``None`` for ``[DONE]``, and the script that they are."""
-
-    id: str
-    events: Sequence[Json]
-    script: Sequence[Json]
+from ..stream_proof import (
+    SIZES,
+    WIRE_SIZES,
+    Case,
+    cases,
+    check_any,
+    check_assembled,
+    check_cut,
+    recorded,
+    share_kept,
+    watched,
+    with_corpus,
+)
 
 
 def chunk(delta: Json, finish: Json = None, index: int = 0, **more: Json) -> dict[str, Json]:
@@ -117,11 +116,13 @@ CASES = [
         "two-tools-under-one-index-in-one-event",
         [chunk({"tool_calls": [{"index": 0, "function": {"arguments": "ab"}}] * 2}), tool("c")],
         [chunk({"tool_calls": [{"index": 0, "function": {"arguments": "ab"}}] * 2}), tool("c")],
+        has_whole=True,
     ),
     Case(
         "tools-without-index",
         [chunk({"tool_calls": [{"function": {"arguments": "{}"}}]})] * 2,
         [chunk({"tool_calls": [{"function": {"arguments": "{}"}}]})] * 2,
+        has_whole=True,
     ),
     Case(
         "null-arguments",
@@ -244,53 +245,24 @@ CASES = [
     ),
 ]
 
-SIZES = [1, 2, 7, 64, 10**9]
+
+def as_event(value: Json) -> Event:
+    """Return an event as it is sent; ``None`` is the marker at the end."""
+    return Event("[DONE]" if value is None else dump_event_json(value))
 
 
-def written(events: Sequence[Json]) -> bytes:
-    """Return the body of a stream."""
-    return b"".join(
-        render_sse(Event("[DONE]" if event is None else dump_event_json(event))) for event in events
-    )
-
-
-def stored(case: Case) -> list[Json]:
-    return [DONE if event is None else {"json": event} for event in case.script]
-
-
-def parse(body: bytes, size: int = 10**9) -> Iterator[Event]:
-    parser = SseParser()
-    for start in range(0, len(body), size):
-        yield from parser.feed(body[start : start + size])
-    yield from parser.flush()
-
-
-@pytest.mark.parametrize("size", [1, 3, 5, 10**9])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("size", WIRE_SIZES)
+@cases(CASES)
 def test_a_stream_is_assembled_however_it_arrives(case: Case, size: int) -> None:
     """The script does not depend on where the chunks of the wire end."""
-    events = list(parse(written(case.events), size))
-
-    script = assemble(events, STREAM)
-
-    assert script == stored(case)
-    assert texts(events, STREAM) == texts(script, STREAM)
-    assert prove(events, script, STREAM) is None
+    check_assembled(case, as_event, STREAM, size)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@cases(CASES)
 def test_a_script_is_cut_into_a_stream_that_assembles_to_it(case: Case, size: int) -> None:
     """Cut, written and read, it is the same script, and no piece is longer than asked for."""
-    script = stored(case)
-
-    events = list(cut(script, STREAM, size))
-    body = b"".join(cut_bytes(script, STREAM, size))
-
-    assert list(parse(body)) == events
-    assert assemble(events, STREAM) == script == stored(case)
-    if size == 10**9:
-        assert len(events) == len(script)
+    check_cut(case, as_event, STREAM, size)
 
 
 def test_what_stands_once_is_sent_once() -> None:
@@ -326,14 +298,7 @@ def test_slots_are_named_by_their_indexes() -> None:
 
 
 def watch(*events: Event) -> ChatProgress:
-    progress = ChatProgress()
-    for event in events:
-        try:
-            value = load_event_json(event.data)
-        except ValueError:
-            value = None
-        progress.observe(event, value)
-    return progress
+    return watched(ChatProgress(), events)
 
 
 def sent(value: Json) -> Event:
@@ -473,31 +438,17 @@ def said(index: int, reasoning: str, finish: str | None, usage: Json) -> dict[st
 @example([said(0, "a", None, None), said(1, "", None, {"n": 1}), said(0, "bc", "stop", {"n": 1})], 1)
 def test_any_stream_is_assembled_and_cut_without_loss(chunks: list[dict[str, Json]], size: int) -> None:
     """Cutting is the inverse of assembling, and no character is lost or moved within its slot."""
-    events = [Event(dump_event_json(chunk)) for chunk in chunks]
-
-    script = assemble(events, STREAM)
-
-    assert texts(script, STREAM) == texts(events, STREAM)
-    again = list(parse(b"".join(cut_bytes(script, STREAM, size))))
-    assert again == list(cut(script, STREAM, size))
-    assert assemble(again, STREAM) == script
-    assert load_event_json(dump_event_json(script)) == script
-    assert prove(events, script, STREAM) is None
+    check_any([as_event(chunk) for chunk in chunks], STREAM, size)
 
 
 # --- recorded traffic -------------------------------------------------------------------------------
 
 
-def recorded(name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the id and body of each stream of chat format in one file of the corpus."""
-    with (CORPUS / name).open(encoding="utf-8") as lines:
-        for line in lines:
-            exchange = json.loads(line)
-            if "stream" in exchange["tags"] and "format:responses" not in exchange["tags"]:
-                yield exchange["id"], exchange["response"]["body_text"].encode()
+def is_chat(exchange: Any) -> bool:
+    return "format:responses" not in exchange["tags"]
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason=f"the recorded traffic is not at {CORPUS}")
+@with_corpus
 @pytest.mark.parametrize(
     ("name", "share"),
     [
@@ -509,13 +460,4 @@ def recorded(name: str) -> Iterator[tuple[str, bytes]]:
 )
 def test_every_recorded_stream_is_proved(name: str, share: float) -> None:
     """What real servers sent is assembled, all of it, into a small part of as many events."""
-    received = kept = 0
-    for ident, body in recorded(name):
-        events = list(parse(body))
-        script = assemble(events, STREAM)
-        received += len(events)
-        kept += len(script)
-
-        assert prove(events, script, STREAM) is None, ident
-
-    assert kept < share * received
+    assert 0 < share_kept(recorded(name, is_chat), STREAM) < share

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from httpx_cassette._call import Json
-from httpx_cassette.dialects._framing import Event, SseParser, dump_event_json, load_event_json, render_sse
-from httpx_cassette.dialects._script import assemble, cut, cut_bytes, prove, texts
+from httpx_cassette.dialects._framing import Event, dump_event_json, load_event_json
+from httpx_cassette.dialects._script import assemble, cut, texts
 from httpx_cassette.dialects.openai_responses import STREAM, ResponseProgress
 
-#: Recorded traffic; it lies beside the repository and is not part of it.
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
-
-
-class Case(NamedTuple):
-    """Events as received, and the script that they are."""
-
-    id: str
-    events: Sequence[dict[str, Json]]
-    script: Sequence[dict[str, Json]]
+from ..stream_proof import (
+    SIZES,
+    WIRE_SIZES,
+    Case,
+    cases,
+    check_any,
+    check_assembled,
+    check_cut,
+    recorded,
+    share_kept,
+    watched,
+    with_corpus,
+)
 
 
 def event(kind: str, **members: Json) -> dict[str, Json]:
@@ -213,8 +214,6 @@ CASES = [
     ),
 ]
 
-SIZES = [1, 2, 7, 64, 10**9]
-
 
 def as_event(members: dict[str, Json]) -> Event:
     """Return an event as it is sent: its type once more as its name, where it has one."""
@@ -222,48 +221,18 @@ def as_event(members: dict[str, Json]) -> Event:
     return Event(dump_event_json(members), kind if isinstance(kind, str) else None)
 
 
-def written(events: Sequence[dict[str, Json]]) -> bytes:
-    """Return the body of a stream."""
-    return b"".join(render_sse(as_event(each)) for each in events)
-
-
-def stored(case: Case) -> list[Json]:
-    return [{**({"event": each["type"]} if "type" in each else {}), "json": each} for each in case.script]
-
-
-def parse(body: bytes, size: int = 10**9) -> Iterator[Event]:
-    parser = SseParser()
-    for start in range(0, len(body), size):
-        yield from parser.feed(body[start : start + size])
-    yield from parser.flush()
-
-
-@pytest.mark.parametrize("size", [1, 3, 5, 10**9])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("size", WIRE_SIZES)
+@cases(CASES)
 def test_a_stream_is_assembled_however_it_arrives(case: Case, size: int) -> None:
     """The script does not depend on where the chunks of the wire end."""
-    events = list(parse(written(case.events), size))
-
-    script = assemble(events, STREAM)
-
-    assert stored(case) == script
-    assert texts(events, STREAM) == texts(script, STREAM)
-    assert prove(events, script, STREAM) is None
+    check_assembled(case, as_event, STREAM, size)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@cases(CASES)
 def test_a_script_is_cut_into_a_stream_that_assembles_to_it(case: Case, size: int) -> None:
     """Cut, written and read, it is the same script, and no piece is longer than asked for."""
-    script = stored(case)
-
-    events = list(cut(script, STREAM, size))
-    body = b"".join(cut_bytes(script, STREAM, size))
-
-    assert events == list(parse(body))
-    assert script == assemble(events, STREAM) == stored(case)
-    if size == 10**9:
-        assert len(script) == len(events)
+    check_cut(case, as_event, STREAM, size)
 
 
 def test_the_pieces_are_numbered_anew() -> None:
@@ -291,14 +260,7 @@ def test_slots_are_named_by_what_clients_go_by() -> None:
 
 
 def watch(*events: Event) -> ResponseProgress:
-    progress = ResponseProgress()
-    for each in events:
-        try:
-            value = load_event_json(each.data)
-        except ValueError:
-            value = None
-        progress.observe(each, value)
-    return progress
+    return watched(ResponseProgress(), events)
 
 
 def end(kind: str, **answer: Json) -> Event:
@@ -446,14 +408,7 @@ EVENTS = st.builds(
 @given(st.lists(EVENTS, max_size=14), st.sampled_from([1, 2, 3, 7, 64, 10**9]))
 def test_any_stream_is_assembled_and_cut_without_loss(events: list[Event], size: int) -> None:
     """Cutting is the inverse of assembling, and no character is lost or moved within its slot."""
-    script = assemble(events, STREAM)
-
-    assert texts(events, STREAM) == texts(script, STREAM)
-    again = list(parse(b"".join(cut_bytes(script, STREAM, size))))
-    assert list(cut(script, STREAM, size)) == again
-    assert script == assemble(again, STREAM)
-    assert script == load_event_json(dump_event_json(script))
-    assert prove(events, script, STREAM) is None
+    check_any(events, STREAM, size)
 
 
 @given(st.lists(DELTAS, max_size=14), st.sampled_from([1, 2, 7, 10**9]))
@@ -485,28 +440,15 @@ def accumulate(events: Sequence[Json]) -> dict[str, str]:
 # --- recorded traffic -------------------------------------------------------------------------------
 
 
-def recorded(name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the id and body of each stream of this format in one file of the corpus."""
-    with (CORPUS / name).open(encoding="utf-8") as lines:
-        for line in lines:
-            exchange = json.loads(line)
-            if "stream" in exchange["tags"] and exchange["request"]["url"].endswith("/responses"):
-                yield exchange["id"], exchange["response"]["body_text"].encode()
+def is_responses(exchange: Any) -> bool:
+    address: str = exchange["request"]["url"]
+    return address.endswith("/responses")
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason=f"the recorded traffic is not at {CORPUS}")
+@with_corpus
 @pytest.mark.parametrize(
     ("name", "share"), [("openai-responses.jsonl", 0.25), ("openai-compatible-other.jsonl", 0.6)]
 )
 def test_every_recorded_stream_is_proved(name: str, share: float) -> None:
     """What real servers sent is assembled, all of it, into a small part of as many events."""
-    received = kept = 0
-    for ident, body in recorded(name):
-        events = list(parse(body))
-        script = assemble(events, STREAM)
-        received += len(events)
-        kept += len(script)
-
-        assert prove(events, script, STREAM) is None, ident
-
-    assert 0 < kept < share * received
+    assert 0 < share_kept(recorded(name, is_responses), STREAM) < share
