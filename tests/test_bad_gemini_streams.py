@@ -5,7 +5,6 @@ The caller gets every byte either way.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +15,9 @@ import pytest
 
 from httpx_cassette import CassetteMiss, CassetteTransport
 
-from .colours import lines, never, sse
+from .colours import lines, sse
 from .plain_reader import read_sse
-from .test_bad_streams import kind_of
+from .served import KINDS, exchange, kind_of, zip_up
 
 MODEL = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash"
 EVENTS, ARRAY, PLAIN = (
@@ -74,10 +73,6 @@ def sent(*values: Any) -> bytes:
 def array(*values: Any) -> bytes:
     """Return an array as Google sends it."""
     return b"[" + b"\n,\r\n".join(json.dumps(each, indent=2).encode() for each in values) + b"\n]\n"
-
-
-def zip_up(body: bytes) -> bytes:
-    return gzip.compress(body, mtime=0)
 
 
 END = value("", finish="STOP")
@@ -303,20 +298,10 @@ ROWS = [*STREAMS, *(row._replace(url=INTERACTIONS) for row in INTERACTION_STREAM
 
 def ask(row: Row, path: Path, size: int | None, **options: Any) -> tuple[bytes, Any]:
     """Make the call of a row, in chunks of a size or from the cassette; return body and stats."""
-    packed = row.pack(row.body)
-
-    def serve(request: httpx.Request) -> httpx.Response:
-        assert size is not None
-        chunks = [packed[start : start + size] for start in range(0, len(packed), size)]
-        encoded = {"content-encoding": "gzip"} if row.pack is not bytes else {}
-        return sse(chunks, row.content_type, **encoded)
-
-    upstream = httpx.MockTransport(never().handler if size is None else serve)
-    mode = "replay" if size is None else "record"
-    transport = CassetteTransport(path, mode=mode, next_transport=upstream, **options)
-    with httpx.Client(transport=transport) as client:
-        with client.stream("POST", row.url, json=INTERACT if row.url == INTERACTIONS else ASK) as response:
-            return b"".join(response.iter_raw()), transport.stats
+    body = INTERACT if row.url == INTERACTIONS else ASK
+    encoding = "" if row.pack is bytes else "gzip"
+    sent = row.pack(row.body)
+    return exchange(path, sent, size, row.content_type, encoding, url=row.url, json=body, **options)
 
 
 def meaning(row: Row, body: bytes) -> Any:
@@ -374,7 +359,7 @@ def test_a_bad_stream_is_stored_as_it_is_or_not_at_all(row: Row, size: int, tmp_
     path = tmp_path / "bad.jsonl"
     received, stats = ask(row, path, size)
     assert row.pack(row.body) == received
-    if row.kept not in ("assembled", "base64", "json"):
+    if row.kept not in KINDS:
         assert ({row.kept: 1}, []) == (stats.unrecorded, lines(path))
         with pytest.raises(CassetteMiss):
             ask(row, path, None)

@@ -7,25 +7,23 @@ either way. What is true of every format stands in ``test_bad_streams.py``.
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import brotli
-import httpx
 import pytest
 
-from httpx_cassette import CassetteMiss, CassetteTransport
+from httpx_cassette import CassetteMiss
 
-from .colours import lines, never, sse
+from .colours import lines
 from .plain_reader import read_sse
+from .served import KINDS, exchange, kind_of, zip_up
 
 URL = "https://api.anthropic.com/v1/messages"
 VERTEX = "https://us-east5-aiplatform.googleapis.com/v1/publishers/anthropic/models/m:streamRawPredict"
 SSE, JSON = "text/event-stream", "application/json"
-KINDS = ("assembled", "base64", "json")
 BOM = b"\xef\xbb\xbf"
 
 
@@ -54,10 +52,6 @@ def ended(reason: str | None = "end_turn") -> bytes:
     return event({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}})
 
 
-def zip_up(body: bytes) -> bytes:
-    return gzip.compress(body, mtime=0)
-
-
 START = event({"type": "message_start", "message": {"id": "msg_1", "type": "message", "content": []}})
 STOP = event({"type": "message_stop"})
 PING = event({"type": "ping"})
@@ -74,7 +68,7 @@ class Row(NamedTuple):
     Args:
         id: What is bad about it.
         body: Its bytes, before any content encoding.
-        kept: One of ``KINDS``, or why it is not stored.
+        kept: How it is stored, or why it is not stored.
         texts: The joined texts by index, or the JSON document.
         content_type: The header.
         encoding: Its content encoding.
@@ -269,25 +263,7 @@ ROWS = [
 
 
 def ask(row: Row, path: Path, size: int | None, **options: Any) -> tuple[bytes, Any]:
-    """Make the call of a row; return the body as it was sent, and the stats.
-
-    Args:
-        row: The row.
-        path: The cassette.
-        size: Bytes of each chunk of the server, or ``None`` to replay.
-        options: Further options of the transport.
-    """
-    sent = row.pack(row.body)
-
-    def serve(request: httpx.Request) -> httpx.Response:
-        assert size is not None
-        encoded = {"content-encoding": row.encoding} if row.encoding else {}
-        chunks = [sent[start : start + size] for start in range(0, len(sent), size)]
-        return sse(chunks, row.content_type, **encoded)
-
-    upstream = httpx.MockTransport(never().handler if size is None else serve)
-    mode = "replay" if size is None else "record"
-    transport = CassetteTransport(path, mode=mode, next_transport=upstream, **options)
+    """Make the call of a row, in chunks of a size or from the cassette; return body and stats."""
     body = {
         "anthropic_version": "vertex-2023-10-16",
         "max_tokens": 9,
@@ -295,9 +271,8 @@ def ask(row: Row, path: Path, size: int | None, **options: Any) -> tuple[bytes, 
         "messages": [{"role": "user", "content": "hi"}],
         **row.request,
     }
-    with httpx.Client(transport=transport) as client:
-        with client.stream("POST", row.url, json=body) as response:
-            return b"".join(response.iter_raw()), transport.stats
+    sent = row.pack(row.body)
+    return exchange(path, sent, size, row.content_type, row.encoding, url=row.url, json=body, **options)
 
 
 def what_is_said(body: bytes) -> tuple[dict[str, str], list[Any]]:
@@ -347,7 +322,7 @@ def test_a_bad_stream_is_stored_as_it_is_or_not_at_all(row: Row, size: int, tmp_
     assert {} == stats.unrecorded
     (line,) = lines(path)
     response = line["response"]
-    assert row.kept == response.get("stored", next(kind for kind in (*KINDS, "script") if kind in response))
+    assert row.kept == kind_of(response)
     if row.kept == "base64":
         assert row.body == base64.b64decode(response["base64"])
     if row.kept == "json":

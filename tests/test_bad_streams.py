@@ -7,27 +7,23 @@ something else. The caller gets every byte either way.
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import brotli
-import httpx
 import pytest
 
-from httpx_cassette import CassetteMiss, CassetteTransport
+from httpx_cassette import CassetteMiss
 
-from .colours import URL, chat, delta, events, lines, never, sse
+from .colours import URL, chat, delta, events, lines
 from .plain_reader import PlainEvent, read_lines, read_sse, what_is_said
+from .served import KINDS, exchange, kind_of, zip_up
 
 #: No dialect knows what is asked here.
 UNKNOWN = "https://api.test/v1/events"
 SSE, NDJSON, JSON = "text/event-stream", "application/x-ndjson", "application/json"
-
-#: What is stored, beside the reasons for storing nothing.
-KINDS = ("assembled", "verbatim", "base64", "json", "text")
 
 DONE = b"data: [DONE]\n\n"
 STOP = delta(None, "stop")
@@ -41,7 +37,7 @@ class Row(NamedTuple):
     Args:
         id: What is bad about it.
         body: Its bytes, before any content encoding.
-        kept: One of ``KINDS``, or why it is not stored.
+        kept: How it is stored, or why it is not stored.
         texts: The joined texts of a chat stream that is stored, or the events of another, as a client of the
             standard reads them; for ``json`` the document, for ``text`` the text.
         url: Where it comes from: a chat, or what no dialect knows.
@@ -81,10 +77,6 @@ def tool(index: object, arguments: str, **more: object) -> Any:
             "function": {"name": "f", "arguments": arguments} if more else {"arguments": arguments},
         }
     ]
-
-
-def zip_up(body: bytes) -> bytes:
-    return gzip.compress(body, mtime=0)
 
 
 def content(*words: object) -> bytes:
@@ -444,34 +436,10 @@ LARGE = [
 
 
 def ask(row: Row, path: Path, size: int | None, **options: Any) -> tuple[bytes, Any]:
-    """Make the call of a row; return the body as it was sent, and the stats.
-
-    Args:
-        row: The row.
-        path: The cassette.
-        size: Bytes of each chunk of the server, or ``None`` to replay.
-        options: Further options of the transport.
-    """
-    sent = row.pack(row.body)
-
-    def serve(request: httpx.Request) -> httpx.Response:
-        assert size is not None
-        encoded = {"content-encoding": row.encoding} if row.encoding else {}
-        chunks = [sent[start : start + size] for start in range(0, len(sent), size)]
-        return sse(chunks, row.content_type, **encoded)
-
-    upstream = httpx.MockTransport(never().handler if size is None else serve)
-    mode = "replay" if size is None else "record"
-    transport = CassetteTransport(path, mode=mode, next_transport=upstream, **options)
+    """Make the call of a row, in chunks of a size or from the cassette; return body and stats."""
     body = chat(stream=True) if row.url == URL else {"stream": True}
-    with httpx.Client(transport=transport) as client:
-        with client.stream("POST", row.url, json=body) as response:
-            return b"".join(response.iter_raw()), transport.stats
-
-
-def kind_of(response: dict[str, Any]) -> str:
-    """Return what a stored response is."""
-    return response["stored"] if "stored" in response else next(kind for kind in KINDS if kind in response)
+    sent = row.pack(row.body)
+    return exchange(path, sent, size, row.content_type, row.encoding, url=row.url, json=body, **options)
 
 
 def meaning(row: Row, body: bytes) -> Any:
