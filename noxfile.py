@@ -30,7 +30,9 @@ CLIENTS = ("newest", "oldest httpx", "oldest httpx2")
 ENCODED_TWICE = ("-k", "not url/query-encoding")
 
 #: Imported by tests that talk through a client; no other test can tell its version.
-TALKS = re.compile(r"^\s*(?:from|import) (?:httpx2?|respx|(?:tests)?[.](?:colours|exits|served))\b", re.MULTILINE)
+TALKS = re.compile(
+    r"^\s*(?:from|import) (?:httpx2?|respx|(?:tests)?[.](?:colours|exits|served))\b", re.MULTILINE
+)
 
 #: The package, a user's code, and the programs of the project.
 TYPED = (

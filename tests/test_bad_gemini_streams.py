@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from httpx_cassette import CassetteMiss, CassetteTransport
+from httpx_cassette._bodies import DRAIN_LIMIT
 
 from .colours import lines, sse
 from .plain_reader import read_sse
@@ -384,6 +385,28 @@ def test_an_array_is_over_in_the_chunk_that_closes_it(tmp_path: Path) -> None:
             next(response.iter_raw())
 
             assert 1 == len(lines(path))
+
+
+@pytest.mark.parametrize(
+    ("count", "stored"),
+    [(DRAIN_LIMIT // 2, [{}, 1]), (DRAIN_LIMIT * 2, [{"abandoned": 1}, 0])],
+    ids=["the rest is near", "the rest is far"],
+)
+def test_a_reason_in_every_event_makes_no_part_a_whole(count: int, stored: list[Any], tmp_path: Path) -> None:
+    """A caller who goes away early has heard a reason, but there was more to say."""
+    path = tmp_path / "early.jsonl"
+    chunks = [sent(value("a", finish="STOP")) for _ in range(count)]
+    transport = CassetteTransport(
+        path, mode="record", next_transport=httpx.MockTransport(lambda request: sse(chunks))
+    )
+    with httpx.Client(transport=transport) as client:
+        with client.stream("POST", EVENTS, json=ASK) as response:
+            next(response.iter_raw())
+
+    assert stored == [transport.stats.unrecorded, len(lines(path))]
+    if not stored[0]:
+        replayed, _ = ask(Row("", b"", ""), path, None)
+        assert {"0": "a" * count} == meaning(Row("", b"", "assembled"), replayed)
 
 
 def test_a_comment_is_no_noise_here(tmp_path: Path) -> None:

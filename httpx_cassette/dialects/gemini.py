@@ -209,12 +209,16 @@ def _find_error(value: Json) -> Json:
 
 
 class GenerateProgress:
-    """How far a stream has come: no event ends it, so every candidate needs a finish reason."""
+    """How far a stream has come: no event ends it, so every candidate needs a finish reason.
+
+    Some models give a reason in every event. A candidate that goes on behind its reason has shown that it
+    marks no end, so that only the end of the body is one.
+    """
 
     is_terminated = False
-    awaits_more = False
 
     def __init__(self) -> None:
+        self.awaits_more = False
         self.error: str | None = None
         self._finishes: dict[int, Json] = {}
         self._wanted = 1
@@ -246,6 +250,7 @@ class GenerateProgress:
             self.error = _read_error(event, value)
         self._block = self._block or _block(value)
         for index, reason in _finishes(value):
+            self.awaits_more = self.awaits_more or self._finishes.get(index) is not None
             if reason is not None or index not in self._finishes:
                 self._finishes[index] = reason
 

@@ -237,6 +237,8 @@ def test_a_stream_is_complete_when_every_candidate_has_finished() -> None:
     assert watch(END, event("b")).is_complete
     assert "STOP" == watch(END, {"usageMetadata": {}}).finish
     assert 1 == watch(event("", finish=1)).finish
+    assert not watch(event("a"), END, {"usageMetadata": {}}).awaits_more
+    assert watch(END, event("b")).awaits_more
 
     by_turns = watch(event("x", index=1), END)
 
