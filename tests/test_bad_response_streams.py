@@ -103,6 +103,11 @@ ROWS = [
     Row("text behind the end", HI + say(" and more"), "assembled", said("Hi there")),
     Row("an error behind the end", HI + event("error", **ERROR), "assembled", said("Hi there")),
     Row(
+        "a failure under the name of success",
+        CREATED + say("Hi") + event("response.completed", response={"id": "resp_1", "status": "failed"}),
+        "failed",
+    ),
+    Row(
         "incomplete",
         CREATED
         + say("Hi")

@@ -359,7 +359,8 @@ class ResponseProgress:
             self.finish = _finish(answer)
             if self.error is None and isinstance(answer, dict):
                 self.error = _find_error(answer)
-            if self.error is None and kind == "response.failed":
+            # A gateway may name every end "completed": the status tells.
+            if self.error is None and (kind == "response.failed" or _is_failure(answer)):
                 self.error = event.data
 
 

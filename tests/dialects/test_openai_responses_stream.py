@@ -336,6 +336,10 @@ def test_nothing_else_ends_it(other: Event) -> None:
         (end("failed", status="failed", error={"code": "x", "message": "overloaded"}), "overloaded"),
         (end("completed", error={"message": "overloaded"}), "overloaded"),
         (Event('{"type": "response.failed"}'), '{"type": "response.failed"}'),
+        (
+            Event('{"type": "response.completed", "response": {"status": "failed"}}'),
+            '{"type": "response.completed", "response": {"status": "failed"}}',
+        ),
         (as_event({"type": "response.mcp_call.failed"}), None),
         (Event('{"error": null}'), None),
     ],
