@@ -15,7 +15,18 @@ from typing import NamedTuple
 from ._call import Json
 from ._errors import CassetteDamaged, CassetteVersionError
 from ._fingerprint import KEY_VERSION
-from ._line import HEAD, MAX_LINE, Head, bare, has_seal, head_of, is_intact, parse_line, torn_length
+from ._line import (
+    HEAD,
+    MAX_LINE,
+    Head,
+    bare,
+    has_seal,
+    head_of,
+    is_intact,
+    parse_line,
+    tear_note,
+    torn_length,
+)
 from ._parsing import NotJson
 
 __all__ = ["Damage", "Index", "State"]
@@ -223,6 +234,9 @@ class Index:
         members, head = self._read_odd(text, self._lines + 1)
         self.has_whole_tail = isinstance(members, dict)
         self.has_torn_tail = bool(tail) and not self.has_whole_tail
+        # A crash may tear the note of the line before, too; what is shorter may be the next recording.
+        if len(text) >= len(_NOTE) and tear_note(*self.last_line).startswith(text):
+            self._note_last(self._lines)
         if head is not None and head.key_version == KEY_VERSION and self._tail_entry == -1:
             self._tail_entry = len(self.offsets)
             self._add(head, self.end + tail.find(text), len(text), self._lines + 1)
@@ -299,17 +313,26 @@ class Index:
         # A newline stands between the two, or what git made of it.
         if offset - self._previous - length not in (len("\n"), len("\r\n")):
             return  # A merge moved the note away from its line: the line stays listed as damaged.
-        self._damage.pop(self._lines - 1, None)
+        if not self._note_last(self._lines - 1):
+            self._torn += 1
+
+    def _note_last(self, number: int) -> bool:
+        """Take the last line for torn, as its note says; tell whether it is an entry."""
+        self._damage.pop(number, None)
         entry = len(self.states) - 1
         if entry == -1 or self.offsets[entry] < self._previous:
-            self._torn += 1
-        elif self.states[entry] == State.UNCHECKED:
+            return False
+        if self.states[entry] == State.UNCHECKED:
             self.states[entry] = State.NOTED
         elif self.states[entry] == State.DAMAGED:
             self.states[entry] = State.TORN
+        return True
 
 
 _FIRST = (0, 0)
+
+#: No recording begins so.
+_NOTE = b'{"v":1,"t'
 
 
 def _is_foreign(members: Json, text: bytes) -> bool:

@@ -321,6 +321,29 @@ CHOICES: dict[str, Choice] = {
 }
 
 
+OLDER, TORN_NEWEST = a("old"), a("new", gen=1)[:150]
+TORN_NEWEST_NOTE = tear_note(len(OLDER) + 1, len(TORN_NEWEST))
+
+
+@pytest.mark.parametrize("length", range(1, len(TORN_NEWEST_NOTE) + 1))
+def test_a_note_that_is_torn_itself_explains_its_line(length: int) -> None:
+    """As soon as it is known for one, and anew with the next append; the generation was never begun."""
+    path = make_file(PATH, OLDER, TORN_NEWEST)
+    path.write_bytes(path.read_bytes() + TORN_NEWEST_NOTE[:length])
+    cassette = Cassette(path)
+    is_known = length >= len(b'{"v":1,"t')
+
+    assert ("old" if is_known else damaged(2)) == ask(cassette, "a")
+    assert is_known == (cassette.check() == [])
+    appended = cassette.append(exchange("a", "again"), supersede=True)
+    cassette.close()
+
+    assert (2 - is_known, True) == (appended.recording.head.gen, appended.is_new)
+    assert "again" == ask(cassette, "a")
+    assert [] == cassette.check()
+    assert path.read_bytes().startswith(lines(OLDER, TORN_NEWEST, TORN_NEWEST_NOTE))
+
+
 @pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
 def test_the_newest_generation_answers_or_nothing_does(choice: Choice) -> None:
     """The highest generation wins as a set with its samples; where it is damaged, no older one answers."""

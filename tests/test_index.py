@@ -287,6 +287,27 @@ def test_a_note_explains_a_line_that_is_no_entry() -> None:
 # -- the tail ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("missing", [0, 1, 10])
+def test_a_note_in_the_tail_explains_its_line(missing: int) -> None:
+    """It is not counted once more when it is completed, and hides no line that is intact."""
+    piece, note = torn(130)
+    index = fed(piece)
+    index.feed_tail(note[: len(note) - missing])
+    assert (State.NOTED, 0) == (index.states[0], len(index))
+
+    index.feed(note + b"\n", len(note) + 1)
+    assert (State.NOTED, 1) == (index.states[0], index.torn)
+    index.confirm(0)
+    assert (State.INTACT, 0) == (index.states[0], index.torn)
+
+
+def test_a_tail_of_blanks_is_no_note() -> None:
+    index = fed(A)
+    index.feed_tail(b" " * 20)
+
+    assert State.UNCHECKED == index.states[0]
+
+
 def test_a_torn_tail_is_counted_until_it_is_gone() -> None:
     """What is being written, or was torn, is not a line yet."""
     index = fed(A)
@@ -308,7 +329,7 @@ WHOLE_TAILS: dict[str, tuple[bytes, int]] = {
     "another-key-version": (line("b", key_version=2), 1),
     "seal-is-wrong": (B.replace(b'"says"', b'"sayz"'), 2),
     "another-kind": (b'{"v":1,"note":1}', 1),
-    "a-tear-note": (tear_note(0, len(A)), 1),
+    "a-tear-note-of-another-line": (tear_note(0, len(A) + 1), 1),
 }
 
 
