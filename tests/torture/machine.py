@@ -168,14 +168,15 @@ class Machine(RuleBasedStateMachine):
             partial(_put_all, partial(type(self).open_store, self.path), puts), WORD, Doom(write, delay)
         )
         safe = len(child.bury())
+        data = self.path.read_bytes()
+        os.truncate(self.path, len(data) - _unclear(data))
         self.store.refresh()
         there = _lines(self.path)
         for number, put in enumerate(puts):
             if put.text in there:
-                assert there[put.text][0] == self.newest(put.key)[0] + 1
-                self.lines.append(
-                    Line(put.key, self.newest(put.key)[0] + 1, put.sample, put.text, there[put.text][1])
-                )
+                gen, end = there[put.text]
+                assert gen == self.newest(put.key)[0] + 1
+                self.lines.append(Line(put.key, gen, put.sample, put.text, end))
             else:
                 assert number >= safe, "an acknowledged text is lost"
         self.account.see("torn", not _ends_at_a_line(self.path))
@@ -188,8 +189,7 @@ class Machine(RuleBasedStateMachine):
         if not self.path.exists():
             return
         size = max(0, self.path.stat().st_size - length)
-        if size and _ends_at_a_torn_line(self.path.read_bytes()[:size]):
-            size -= 1  # Cut just here, nothing tells the torn line before from one that was damaged.
+        size -= _unclear(self.path.read_bytes()[:size])
         os.truncate(self.path, size)
         # A line that only lacks its newline is whole.
         self.lines = [line for line in self.lines if line.end - 1 <= size]
@@ -277,8 +277,14 @@ def _lines(path: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _ends_at_a_torn_line(data: bytes) -> bool:
-    return data.endswith(b"\n") and not data.endswith(b"}\n")
+def _unclear(data: bytes) -> int:
+    """Return how many bytes stand behind a torn line that are too few for a note.
+
+    Cut just there, nothing tells the line from one that was damaged.
+    """
+    *_, line, rest = (b"", *data.split(b"\n"))
+    is_torn = bool(line) and not line.endswith(b"}")
+    return len(b"\n" + rest) if is_torn and len(rest) < len(b'{"v":1,"t') else 0
 
 
 def _ends_at_a_line(path: Path) -> bool:
