@@ -302,6 +302,7 @@ def test_a_note_in_the_tail_explains_its_line(missing: int) -> None:
 
 
 def test_a_tail_of_blanks_is_no_note() -> None:
+    """Nothing is left of it that could begin one."""
     index = fed(A)
     index.feed_tail(b" " * 20)
 
