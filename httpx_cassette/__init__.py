@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import typing
 
+from . import _ledger
 from ._late import LOADING as _LOADING
-from ._transport import CassetteTransport
 
 if typing.TYPE_CHECKING:
     from ._answer import Served
@@ -34,6 +34,7 @@ if typing.TYPE_CHECKING:
     from ._policy import KeyPolicy
     from ._redact import Redaction
     from ._session import Stats
+    from ._transport import CassetteTransport
 
 __all__ = [
     "KEY_VERSION",
@@ -64,11 +65,12 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-#: Where the names stand that are imported when they are first asked for: a program that imports the package
-#: and makes no call pays for the transport's class alone.
+#: Where the names stand that are imported when they are first asked for: a program that imports the package,
+#: such as a test run in which no cassette is used, pays for none of them.
 _HOMES = {
     "Call": "_call",
     "Cassette": "_cassette",
+    "CassetteTransport": "_transport",
     "Explanation": "_explain",
     "KEY_VERSION": "_fingerprint",
     "KeyPolicy": "_policy",
@@ -93,3 +95,8 @@ if not typing.TYPE_CHECKING:  # A checker is to find names that do not exist.
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+# At import, not at the first transport: a program whose workers alone build clients must learn of their
+# misses too. It sets one variable and one attribute of ``sys``; no hook is installed before something missed.
+_ledger.arm()

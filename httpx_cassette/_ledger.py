@@ -3,7 +3,8 @@
 An SDK, a thread, a pool or an ``except`` may lose the error that stops a call.
 So each stop is entered here just before it is raised, and its report printed:
 
-- once per kind and key; further ones are only counted. The number of entries and their size are limited;
+- once per kind and key; further ones are only counted, for each test of pytest. The number of reports and
+  their size are limited;
 - the first entry, not the import, installs the hooks that turn the ledger into exit status 2;
 - every process appends its entries to the file that ``HTTPX_CASSETTE_LEDGER`` names. The outermost process
   makes the name up, reads the file at its end and deletes it. Its own entries are for the case that it
@@ -34,6 +35,7 @@ __all__ = [
     "MISSES_VARIABLE",
     "Entry",
     "ExpectedMiss",
+    "all_entries",
     "arm",
     "child_entries",
     "clear",
@@ -41,7 +43,9 @@ __all__ = [
     "entries",
     "expected_miss",
     "hand_back",
+    "news",
     "read_entries",
+    "running_test",
     "take_over",
 ]
 
@@ -51,7 +55,10 @@ LEDGER_VARIABLE = "HTTPX_CASSETTE_LEDGER"
 #: Names a file to which every process appends its entries as JSON lines.
 MISSES_VARIABLE = "HTTPX_CASSETTE_MISSES"
 
-#: A run that misses more often than this is not going to be repaired report by report. Those that count for
+#: Where pytest says which test is running, and in which of its phases.
+TEST_VARIABLE = "PYTEST_CURRENT_TEST"
+
+#: A run with more different misses than this is not going to be repaired report by report. Those that count for
 #: the exit status have a limit of their own: no number of others may keep one from the parent process.
 ENTRY_LIMIT = 1_000
 
@@ -66,7 +73,7 @@ UNSEEN_LIMIT = 100
 _ENTERED = "_entered"
 
 #: The kind and the key of a stop: one call may first miss, and then be answered but not stored.
-_Name: TypeAlias = tuple[str, str]
+_Report: TypeAlias = tuple[str, str]
 
 _POOL_NOTE = (
     "\n  note         multiprocessing.{pool} waits for ever for a task that is stopped:"
@@ -82,14 +89,19 @@ class _Ledger:
         self.is_armed = False
         self.is_owner = False
         self.are_hooks_installed = False
+        self.is_taken_over = False
         self.reset()
 
     def reset(self) -> None:
         self.lock = threading.RLock()  # re-entrant: a finaliser may make a call in the middle of an entry
-        self.entries: dict[_Name, Entry] = {}
-        self.binding: set[_Name] = set()
-        self.printed: set[_Name] = set()
+        #: By test.
+        self.entries: dict[_Report, dict[str, Entry]] = {}
+        #: Those that count for the exit status, and the tests that they stand in the file with.
+        self.binding: dict[_Report, set[str]] = {}
+        self.printed: set[_Report] = set()
         self.refused: set[bool] = set()
+        #: Counts every change, for whoever waits for one.
+        self.changes = 0
 
     def arm(self) -> None:
         named = os.environ.get(LEDGER_VARIABLE)
@@ -112,27 +124,46 @@ class _Ledger:
             _exit.install_hooks()
 
     def enter(self, stop: CassetteStop, key: str, hooks: bool) -> None:
-        name = type(stop).__name__, key
-        known = self.entries.get(name)
+        name: _Report = (type(stop).__name__, key)
         others = len(self.entries) - len(self.binding)
-        if known is None and (len(self.binding) if hooks else others) >= ENTRY_LIMIT:
+        if name not in self.entries and (len(self.binding) if hooks else others) >= ENTRY_LIMIT:
             self.refuse(hooks)
             return
-        entry = _entry(stop, key) if known is None else replace(known, count=known.count + 1)
-        self.entries[name] = entry
-        stop.__dict__[_ENTERED] = (os.getpid(), name)
-        if known is None:
-            report = entry.report + _pool_note()
-            if _print(report):
-                self.printed.add(name)
-            if hooks and not _is_stderr_our_own():
-                self.keep(name, report)
-            _append(os.environ.get(MISSES_VARIABLE), entry)
+        self.changes += 1
+        test = running_test()
+        entry = self.count(stop, name, test, hooks)
+        stop.__dict__[_ENTERED] = (os.getpid(), name, test)
         if name in self.printed:
             stop.__dict__[_exit.REPORTED] = True
-        if hooks and name not in self.binding:
-            self.binding.add(name)
+        if hooks and test not in self.binding.setdefault(name, set()):
+            self.binding[name].add(test)
             _append(self.file, entry)
+
+    def count(self, stop: CassetteStop, name: _Report, test: str, hooks: bool) -> Entry:
+        """Return the entry of a stop; the report is printed with the first, and the misses are written down."""
+        tests = self.entries.setdefault(name, {})
+        if test in tests:
+            tests[test] = replace(tests[test], count=tests[test].count + 1)
+            return tests[test]
+        if tests:
+            first = next(iter(tests.values()))
+            tests[test] = replace(first, count=1, test=test, thread=threading.current_thread().name)
+        else:
+            tests[test] = _entry(stop, name[1], test)
+            self.say(name, tests[test].report, hooks)
+        _append(os.environ.get(MISSES_VARIABLE), tests[test])
+        return tests[test]
+
+    def say(self, name: _Report, report: str, hooks: bool) -> None:
+        """Print a report, unless the one who took over shows it with the test that it belongs to."""
+        is_shown = self.is_taken_over and bool(running_test()) and not _is_stderr_our_own()
+        if is_shown:
+            return
+        report += _pool_note()
+        if _print(report):
+            self.printed.add(name)
+        if hooks and not _is_stderr_our_own():
+            self.keep(name, report)
 
     def refuse(self, hooks: bool) -> None:
         if hooks not in self.refused:
@@ -146,9 +177,10 @@ class _Ledger:
     def forget(self) -> None:
         """Take everything back that counts."""
         if self.binding:
-            _take_back(self.file, [self.entries[name] for name in self.binding])
+            names = [(name, test) for name, tests in self.binding.items() for test in tests]
+            _take_back(self.file, [self.entries[name][test] for name, test in names])
 
-    def keep(self, name: _Name, report: str) -> None:
+    def keep(self, name: _Report, report: str) -> None:
         """Have a report written at the end, to the stderr of the process."""
         unseen = _exit.guard().unseen
         if len(unseen) < UNSEEN_LIMIT:
@@ -160,34 +192,40 @@ class _Ledger:
         return ledger_file.size(self.file) if self.file else 0
 
     def withdraw(self, miss: CassetteMiss, mark: int) -> None:
-        pid, name = miss.__dict__.pop(_ENTERED, (0, ("", "")))
+        pid, name, test = miss.__dict__.pop(_ENTERED, (0, ("", ""), ""))
         with self.lock:
+            self.changes += 1
             if pid != os.getpid():
-                self.withdraw_of_child(pid, name, mark)
-            elif name in self.entries:
-                self.uncount(name)
+                self.withdraw_of_child((pid, *name, test), mark)
+            elif test in self.entries.get(name, ()):
+                self.uncount(name, test)
 
-    def withdraw_of_child(self, pid: int, name: _Name, mark: int) -> None:
+    def withdraw_of_child(self, head: tuple[int, str, str, str], mark: int) -> None:
         """Take back what a miss that came out of a child has left in the file."""
         found = _read(self.file, mark)
-        self.take_back([each for each in found if (each.pid, each.kind, each.key) == (pid, *name)])
+        self.take_back([each for each in found if (each.pid, each.kind, each.key, each.test) == head])
 
-    def uncount(self, name: _Name) -> None:
+    def uncount(self, name: _Report, test: str) -> None:
         """Take one count of an entry back; the last one takes the entry with it."""
-        entry = self.entries[name]
+        tests, is_binding = self.entries[name], test in self.binding.get(name, ())
+        entry = tests[test]
         if entry.count > 1:
-            self.entries[name] = replace(entry, count=entry.count - 1)
+            tests[test] = replace(entry, count=entry.count - 1)
             return
-        del self.entries[name]
-        self.printed.discard(name)
-        if found := _exit.existing_guard():
-            found.unseen.pop(name, None)
-        if name in self.binding:
-            self.binding.remove(name)
-            _exit.guard().has_missed = bool(self.binding) or True in self.refused
-            self.take_back([entry])
-        else:
+        del tests[test]
+        if not tests:
+            del self.entries[name]
+            self.printed.discard(name)
+            if found := _exit.existing_guard():
+                found.unseen.pop(name, None)
+        if not is_binding:
             _take_back(os.environ.get(MISSES_VARIABLE), [entry])
+            return
+        self.binding[name].remove(test)
+        if not self.binding[name]:
+            del self.binding[name]
+        _exit.guard().has_missed = bool(self.binding) or True in self.refused
+        self.take_back([entry])
 
     def withdraw_children(self, mark: int, is_expected: Callable[[Entry], bool]) -> list[Entry]:
         found = _read(self.file, mark)
@@ -225,18 +263,30 @@ def enter(stop: CassetteStop, *, key: str, hooks: bool = True) -> None:
 
 
 def entries() -> tuple[Entry, ...]:
-    """The stops of this process, in the order of their first entry."""
+    """The stops of this process, in the order of their first entry; each once for every test."""
     with _ledger.lock:
-        return tuple(_ledger.entries.values())
+        return tuple(entry for tests in _ledger.entries.values() for entry in tests.values())
 
 
 def child_entries() -> tuple[Entry, ...]:
-    """The stops that child processes have left so far; a child itself sees none.
-
-    For whoever takes over from the exit guard: a plugin of pytest lists them.
-    """
+    """The stops that child processes have left so far; a child itself sees none."""
     found = _read(_ledger.file) if _ledger.is_owner else ()
     return tuple(entry for entry in found if entry.pid != os.getpid())
+
+
+def all_entries() -> tuple[Entry, ...]:
+    """The stops that count for the exit status, of this process and of all others that share its file.
+
+    For whoever takes over from the exit guard, and tells by the tests which of them are its own.
+    """
+    with _ledger.lock:
+        own = [_ledger.entries[name][test] for name, tests in _ledger.binding.items() for test in tests]
+    return (*own, *(entry for entry in _read(_ledger.file) if entry.pid != os.getpid()))
+
+
+def news() -> tuple[int, int]:
+    """What differs from what it was before where ``all_entries`` may give something else. Cheap."""
+    return _ledger.changes, _ledger.mark()
 
 
 def arm() -> None:
@@ -253,13 +303,21 @@ def arm() -> None:
 
 
 def take_over() -> None:
-    """Make the exit guard stand down: the caller reads the ledger and sets the exit status."""
-    _exit.guard().stands_down = True
+    """Make the exit guard stand down: the caller reads the ledger and sets the exit status.
+
+    The caller shows the reports of tests, too: they are not printed meanwhile where pytest captures them.
+    """
+    _exit.guard().stands_down = _ledger.is_taken_over = True
 
 
 def hand_back() -> None:
     """Undo ``take_over``, for a plugin of pytest whose run ends before the process does."""
-    _exit.guard().stands_down = False
+    _exit.guard().stands_down = _ledger.is_taken_over = False
+
+
+def running_test() -> str:
+    """The id of the test of pytest that runs in this process, or that started it; empty outside of tests."""
+    return os.environ.get(TEST_VARIABLE, "").rpartition(" (")[0]
 
 
 def clear() -> None:
@@ -291,7 +349,7 @@ def expected_miss() -> ExpectedMiss:
     return ExpectedMiss(_ledger)
 
 
-def _entry(stop: CassetteStop, key: str) -> Entry:
+def _entry(stop: CassetteStop, key: str, test: str) -> Entry:
     report = str(stop)
     if len(report) > REPORT_LIMIT:
         report = f"{report[:REPORT_LIMIT]}\n  ... cut here: the report has {len(report):,} characters"
@@ -303,6 +361,7 @@ def _entry(stop: CassetteStop, key: str) -> Entry:
         pid=os.getpid(),
         started_in=started_in(),
         thread=threading.current_thread().name,
+        test=test,
     )
 
 

@@ -2,8 +2,8 @@
 
 The file holds one JSON object per line, each appended with one write, so that any number of processes can
 leave their entries in it without a lock.
-A line begins with what tells it from others, the process, the key and the kind, so that they can be found
-without a parser: the exit guard has none left.
+A line begins with what tells it from others, the process, the key, the kind and the test, so that they can be
+found without a parser: the exit guard has none left.
 The same after a ``-`` takes that entry back.
 Nothing here knows who reads the file, or when.
 """
@@ -31,7 +31,7 @@ FACT_LIMIT = 4_096
 UNWRITTEN = frozenset({"content", "headers"})
 
 #: What a line begins with, in this order; the exit guard knows it.
-_HEAD = ("pid", "key", "kind")
+_HEAD = ("pid", "key", "kind", "test")
 
 #: A ledger named for its owner; see ``is_named_for``.
 _PREFIX = "httpx-cassette-"
@@ -53,6 +53,8 @@ class Entry:
         started_in: The ``expected_miss`` blocks that were open when that process was started, by name.
         thread: The name of the thread that made it.
         count: How many times it was made.
+        test: The test of pytest in whose time it was made, by its id; empty outside of tests. A process that
+            a test starts inherits it.
     """
 
     key: str
@@ -63,6 +65,7 @@ class Entry:
     started_in: tuple[str, ...]
     thread: str
     count: int = 1
+    test: str = ""
 
 
 def plain_facts(stop: CassetteStop) -> dict[str, Json]:

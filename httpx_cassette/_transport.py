@@ -192,8 +192,3 @@ class CassetteTransport(Serving, httpx.BaseTransport, httpx.AsyncBaseTransport):
         """Answer a request from the cassette, or as the mode says."""
         response: httpx.Response = await self._driver.serve_async(request)
         return response
-
-
-# At import, not at the first transport: a program whose workers alone build clients must learn of their
-# misses too. It sets one variable and one attribute of ``sys``; no hook is installed before something missed.
-_ledger.arm()

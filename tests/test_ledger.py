@@ -44,6 +44,8 @@ def ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[_ledger.
     """A ledger, hooks and an environment as in a process that has just begun."""
     fresh = _ledger._Ledger()
     monkeypatch.setattr(_ledger, "_ledger", fresh)
+    # What is missed here is no miss of the test that runs.
+    monkeypatch.setattr(_ledger, "TEST_VARIABLE", "RUNNING_TEST")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
@@ -109,6 +111,12 @@ def has_missed() -> bool:
 
 
 # Entries
+
+
+@pytest.fixture
+def in_test(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Say which test is running, as pytest does."""
+    return lambda name: monkeypatch.setenv("RUNNING_TEST", f"{name} (call)")
 
 
 def test_a_stop_is_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -1249,7 +1257,7 @@ def test_a_miss_that_came_out_of_a_child_is_one_miss(armed: None) -> None:
     with expected_miss() as expected:
         error = miss()
         claim(error)
-        error.__dict__["_entered"] = (1, ("CassetteMiss", "a"))
+        error.__dict__["_entered"] = (1, ("CassetteMiss", "a"), "")
         left_by_a_child("a")
         raise error
 
@@ -1262,7 +1270,7 @@ def test_a_miss_that_came_out_of_a_child_may_be_an_earlier_one(armed: None) -> N
     with expected_miss():
         error = miss()
         claim(error)
-        error.__dict__["_entered"] = (1, ("CassetteMiss", "a"))
+        error.__dict__["_entered"] = (1, ("CassetteMiss", "a"), "")
         raise error
 
     assert left() == ["a"]
@@ -1316,3 +1324,70 @@ def test_a_fork_while_the_ledger_is_locked_does_not_hang(ledger: _ledger._Ledger
     thread.join()
 
     assert process.exitcode == 0
+
+
+# -- tests of pytest ---------------------------------------------------------------------------------------
+
+
+def test_a_stop_is_counted_for_each_test(
+    in_test: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report of one call is printed once, and each test that made the call is listed with its count."""
+    for name in ("a.py::test_b[(x)]", "a.py::test_c", "a.py::test_c"):
+        in_test(name)
+        enter(miss(), key="a")
+
+    assert [("a.py::test_b[(x)]", 1), ("a.py::test_c", 2)] == [(each.test, each.count) for each in entries()]
+    assert REPORT.format("a") + "\n" == capsys.readouterr().err
+
+
+def test_a_miss_that_was_expected_in_one_test_stays_in_the_other(in_test: Callable[[str], None]) -> None:
+    """What comes out of a block is taken back for its test alone, in the files too."""
+    in_test("a.py::test_b")
+    enter(miss(), key="a")
+    in_test("a.py::test_c")
+    with expected_miss():
+        error = miss()
+        thread = threading.Thread(target=enter, args=(error,), kwargs={"key": "a"})
+        _expected_miss._open_blocks[-1]._others = frozenset({thread})
+        thread.start()
+        thread.join()
+
+        assert ["a.py::test_b", "a.py::test_c"] == [each.test for each in entries()]
+
+        raise error
+
+    assert ["a.py::test_b"] == [each.test for each in entries()]
+    assert ["a.py::test_b"] == [each.test for each in read_entries(os.environ[LEDGER_VARIABLE])]
+    assert _exit.guard().has_missed
+
+
+def test_whoever_took_over_sees_what_all_processes_missed(in_test: Callable[[str], None]) -> None:
+    """Own stops and those of others stand in one list, and what is new is told without reading it."""
+    arm()
+    before = _ledger.news()
+    in_test("a.py::test_b")
+    enter(miss(), key="a")
+    enter(miss("c"), key="c", hooks=False)
+    after = _ledger.news()
+    _ledger_file.append(
+        os.environ[LEDGER_VARIABLE], Entry("b", "CassetteMiss", "", {}, 1, (), "", test="a.py::test_b")
+    )
+
+    assert ["a", "b"] == [each.key for each in _ledger.all_entries()]
+    assert {"a.py::test_b"} == {each.test for each in _ledger.all_entries()}
+    assert 3 == len({before, after, _ledger.news()})
+
+
+def test_a_report_that_a_plugin_shows_is_not_printed_too(
+    in_test: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once somebody took over, what a test missed is theirs to show; outside of tests it is printed."""
+    _ledger.take_over()
+    enter(miss(), key="a")
+    in_test("a.py::test_b")
+    enter(miss("b"), key="b")
+    _ledger.hand_back()
+    enter(miss("c"), key="c")
+
+    assert f"{REPORT.format('a')}\n{REPORT.format('c')}\n" == capsys.readouterr().err
