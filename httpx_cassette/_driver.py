@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,16 @@ if TYPE_CHECKING:
     from ._explain import Explanation
     from ._library import Library
 
-__all__ = ["Driver"]
+__all__ = ["FORWARDING", "Driver"]
 
 __tracebackhide__ = is_stop
 
 log = logging.getLogger("httpx_cassette")
+
+
+#: Set while a transport makes a real call: the transports of the library below it are not to be answered from
+#: a cassette once more, and their connections are meant.
+FORWARDING: ContextVar[bool] = ContextVar("httpx_cassette_forwarding", default=False)
 
 
 class Driver:
@@ -39,21 +45,33 @@ class Driver:
 
     Args:
         library: Whose client it serves.
-        cassette: The cassettes, as the transport was given them.
-        options: The options that it was given, by name.
-
-    Raises:
-        OptionError: An option does not exist or is not understood.
-        CassetteError: The cassette is not understood.
-        CassetteReadOnly: Recording was asked for, and nothing can be written.
+        session: The options, and what is remembered between calls.
+        next_transport: What real calls go through; the library's own transport by default.
     """
 
-    def __init__(self, library: Library, cassette: Any, options: dict[str, Any]) -> None:
+    @classmethod
+    def of(cls, library: Library, cassette: Any, options: dict[str, Any]) -> Driver:
+        """Return the driver of a transport.
+
+        Args:
+            library: Whose client it serves.
+            cassette: The cassettes, as the transport was given them.
+            options: The options that it was given, by name.
+
+        Raises:
+            OptionError: An option does not exist or is not understood.
+            CassetteError: The cassette is not understood.
+            CassetteReadOnly: Recording was asked for, and nothing can be written.
+        """
+        next_transport = options.pop("next_transport", None)
+        return cls(library, Session(read_settings(cassette, options)), next_transport)
+
+    def __init__(self, library: Library, session: Session, next_transport: Any = None) -> None:
         self._library = library
-        self._next = options.pop("next_transport", None)
+        self._next = next_transport
         self._check_next()
-        self.settings = read_settings(cassette, options)
-        self.session = Session(self.settings)
+        self.settings = session.settings
+        self.session = session
         self._sync_inner: Any = self._next
         self._async_inner: Any = self._next
         self._async_loop: Any = None
@@ -78,8 +96,13 @@ class Driver:
 
     # -- sync --------------------------------------------------------------------------------------
 
-    def serve(self, request: Any) -> Any:
-        """Answer a request of a sync client."""
+    def serve(self, request: Any, through: Any = None) -> Any:
+        """Answer a request of a sync client.
+
+        Args:
+            request: The request.
+            through: What a real call goes through, rather than what was given or the library's own.
+        """
         self._check_client(request)
         call = _call_of(request, _read_loaded(request) if self.settings.mode is Mode.LIVE else request.read())
         at_hand = recall(call, self.session)
@@ -95,7 +118,12 @@ class Driver:
             while True:
                 try:
                     if isinstance(step, Forward):
-                        live = self._check_answer(self._inner().handle_request(request))
+                        inner = self._inner() if through is None else through
+                        token = FORWARDING.set(True)
+                        try:
+                            live = self._check_answer(inner.handle_request(request))
+                        finally:
+                            FORWARDING.reset(token)
                         outcome = _head_of(live)
                     else:
                         wait(step.flight, owner)
@@ -136,8 +164,13 @@ class Driver:
 
     # -- async -------------------------------------------------------------------------------------
 
-    async def serve_async(self, request: Any) -> Any:
-        """Answer a request of an async client."""
+    async def serve_async(self, request: Any, through: Any = None) -> Any:
+        """Answer a request of an async client.
+
+        Args:
+            request: The request.
+            through: As for :meth:`serve`.
+        """
         self._check_client(request)
         is_live = self.settings.mode is Mode.LIVE
         call = _call_of(request, _read_loaded(request) if is_live else await _read_async(request))
@@ -154,7 +187,12 @@ class Driver:
             while True:
                 try:
                     if isinstance(step, Forward):
-                        live = self._check_answer(await self._inner_async().handle_async_request(request))
+                        inner = self._inner_async() if through is None else through
+                        token = FORWARDING.set(True)
+                        try:
+                            live = self._check_answer(await inner.handle_async_request(request))
+                        finally:
+                            FORWARDING.reset(token)
                         outcome = _head_of(live)
                     else:
                         await wait_async(step.flight, owner)

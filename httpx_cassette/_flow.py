@@ -276,7 +276,7 @@ def _replay(recording: Recording, asked: _Asked, session: Session) -> Replayed:
         answer = replay(recording, served, settings)
     except CassetteError as error:
         raise _unusable(error, asked, settings) from error
-    session.count("replayed")
+    session.use(recording, "replayed")
     _check_fold(recording, asked, session)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("replayed %s from %s:%s", fingerprint[:12], recording.path, recording.number)
@@ -429,7 +429,7 @@ def _unrecorded(
     """
     if asked.position is not None:
         session.give_back(asked.key.digest, asked.position)
-    session.count_unrecorded(reason)
+    session.count_unrecorded(reason, f"{asked.name} {what}")
     # Before the warning: who waits goes on at once.
     flight.land()
     session.warn_once(warning, f"not recorded: {asked.name} {what}")
@@ -449,10 +449,13 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     policy, tripwire = settings.policy_on_line(asked.prompt_files), Tripwire(asked.call, os.environ)
     _check_storable(tripwire, {"request": request, "policy": policy}, asked, settings)
 
+    stored: list[Recording] = []
+
     def store(new: NewRecording) -> bool:
         appended = _append(new, settings)
         if not appended.is_new:
             return False  # What is in the file is another's answer, not the one that the caller gets.
+        stored.append(appended.recording)
         served.outcome, served.at = "recorded", appended.recording.at
         served.file, served.line = appended.recording.path, appended.recording.number
         return True
@@ -463,7 +466,8 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     def settle(fate: Fate) -> None:
         session.count_open(-1)
         if fate.outcome == "recorded":
-            session.count("recorded")
+            for recording in stored:
+                session.use(recording, "recorded")
             flight.land()
             return
         warning = f"{fate.outcome} {asked.key.fingerprint}"

@@ -58,7 +58,7 @@ MISSES_VARIABLE = "HTTPX_CASSETTE_MISSES"
 #: Where pytest says which test is running, and in which of its phases.
 TEST_VARIABLE = "PYTEST_CURRENT_TEST"
 
-#: A run with more different misses than this is not going to be repaired report by report. Those that count for
+#: A run that misses more often than this is not going to be repaired report by report. Those that count for
 #: the exit status have a limit of their own: no number of others may keep one from the parent process.
 ENTRY_LIMIT = 1_000
 
@@ -140,7 +140,7 @@ class _Ledger:
             _append(self.file, entry)
 
     def count(self, stop: CassetteStop, name: _Report, test: str, hooks: bool) -> Entry:
-        """Return the entry of a stop; the report is printed with the first, and the misses are written down."""
+        """Return the entry of a stop; with the first of all, its report is printed."""
         tests = self.entries.setdefault(name, {})
         if test in tests:
             tests[test] = replace(tests[test], count=tests[test].count + 1)

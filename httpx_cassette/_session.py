@@ -12,11 +12,16 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from . import _ledger
 from ._call import Call
 from ._errors import CallLimitReached, CassetteMiss, CassetteStop, is_stop
+from ._listening import LISTENERS, Listener
 from ._settings import Settings
+
+if TYPE_CHECKING:
+    from ._recording import Recording
 
 __all__ = ["Session", "Stats", "stop"]
 
@@ -56,11 +61,13 @@ class Session:
 
     Args:
         settings: The options.
+        listener: Told of what happens, beside those who listen to all sessions.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, listener: Listener | None = None) -> None:
         self.settings = settings
         self.stats = Stats()
+        self._listener = listener
         # Re-entrant: what became of a lost answer is counted by a finaliser, which runs at any point.
         self.lock = threading.RLock()
         self._positions: dict[bytes, int] = {}
@@ -98,6 +105,7 @@ class Session:
         with self.lock:
             if limit is None or self.stats.live < limit:
                 self.stats.live += 1
+                self._tell("live")
                 return
         raise stop(
             self.settings,
@@ -136,11 +144,32 @@ class Session:
         """Add one to a counter of the statistics."""
         with self.lock:
             setattr(self.stats, name, getattr(self.stats, name) + 1)
+        self._tell(name)
 
-    def count_unrecorded(self, reason: str) -> None:
-        """Count one real call whose answer was not stored."""
+    def use(self, recording: Recording, name: str) -> None:
+        """Count a recording that answered a call, ``replayed``, or the one that became of it, ``recorded``."""
+        self.count(name)
+        for listener in self._listeners():
+            listener.used(recording, name)
+
+    def count_unrecorded(self, reason: str, what: str) -> None:
+        """Count one real call whose answer was not stored.
+
+        Args:
+            reason: What it is counted under.
+            what: The call and what became of it, for people.
+        """
         with self.lock:
             self.stats.unrecorded[reason] = self.stats.unrecorded.get(reason, 0) + 1
+        for listener in self._listeners():
+            listener.unrecorded(what)
+
+    def _tell(self, name: str) -> None:
+        for listener in self._listeners():
+            listener.counted(name)
+
+    def _listeners(self) -> list[Listener]:
+        return LISTENERS if self._listener is None else [*LISTENERS, self._listener]
 
     def warn_once(self, key: str, message: str) -> None:
         """Log a warning, once for each key."""

@@ -108,7 +108,7 @@ class Serving:
         with LOADING:
             from ._driver import Driver  # Late: see above.
 
-            self._driver = Driver(self._library, cassette, dict(options))
+            self._driver = Driver.of(self._library, cassette, dict(options))
         _ledger.arm()
 
     def __repr__(self) -> str:

@@ -1,0 +1,30 @@
+"""Who is told what all transports of this process do: a plugin of pytest adds itself here.
+
+It is a module of its own, as nothing that serves a call is imported before there is a transport.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ._recording import Recording
+
+__all__ = ["LISTENERS", "Listener"]
+
+
+class Listener(Protocol):
+    """Is told what happens, from whichever thread it happens in; what it raises stops the call."""
+
+    def counted(self, name: str) -> None:
+        """One was added to a counter of the statistics, by the name of the counter."""
+
+    def used(self, recording: Recording, name: str) -> None:
+        """A recording answered a call (``replayed``), or was made of its answer (``recorded``)."""
+
+    def unrecorded(self, what: str) -> None:
+        """A real call was made and its answer is not stored: the call, and what became of it."""
+
+
+#: Those who listen to every transport.
+LISTENERS: list[Listener] = []
