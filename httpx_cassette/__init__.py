@@ -10,10 +10,12 @@ from ._late import LOADING as _LOADING
 
 if typing.TYPE_CHECKING:
     from ._answer import Served
+    from ._block import OpenCassette
     from ._call import Call
     from ._cassette import Cassette
     from ._errors import (
         CallLimitReached,
+        CassetteAmbiguous,
         CassetteChanged,
         CassetteDamaged,
         CassetteError,
@@ -21,8 +23,10 @@ if typing.TYPE_CHECKING:
         CassetteReadOnly,
         CassetteStop,
         CassetteUnusable,
+        CassetteUnused,
         CassetteVersionError,
         CassetteWriteError,
+        NetworkRefused,
         OptionError,
         SystemPromptMissing,
         WrongClientError,
@@ -35,12 +39,14 @@ if typing.TYPE_CHECKING:
     from ._redact import Redaction
     from ._session import Stats
     from ._transport import CassetteTransport
+    from ._use import use_cassette
 
 __all__ = [
     "KEY_VERSION",
     "Call",
     "CallLimitReached",
     "Cassette",
+    "CassetteAmbiguous",
     "CassetteChanged",
     "CassetteDamaged",
     "CassetteError",
@@ -49,11 +55,14 @@ __all__ = [
     "CassetteStop",
     "CassetteTransport",
     "CassetteUnusable",
+    "CassetteUnused",
     "CassetteVersionError",
     "CassetteWriteError",
     "Explanation",
     "KeyPolicy",
     "Mode",
+    "NetworkRefused",
+    "OpenCassette",
     "OptionError",
     "Redaction",
     "Served",
@@ -61,6 +70,7 @@ __all__ = [
     "SystemPromptMissing",
     "WrongClientError",
     "expected_miss",
+    "use_cassette",
 ]
 
 __version__ = "0.1.0"
@@ -75,10 +85,12 @@ _HOMES = {
     "KEY_VERSION": "_fingerprint",
     "KeyPolicy": "_policy",
     "Mode": "_mode",
+    "OpenCassette": "_block",
     "Redaction": "_redact",
     "Served": "_answer",
     "Stats": "_session",
     "expected_miss": "_ledger",
+    "use_cassette": "_use",
 }
 
 

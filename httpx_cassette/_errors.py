@@ -9,6 +9,7 @@ Misuse and file faults met outside a call are ordinary exceptions:
     - CassetteChanged       the file was replaced under a reader and the old one is gone
     - CassetteReadOnly      recording was asked for where nothing can be written
     - CassetteVersionError  a line written by a newer release
+    - CassetteUnused        a test was to use a cassette, and none of its calls came by
 
 What stops a call is not:
 
@@ -19,6 +20,8 @@ What stops a call is not:
     - CassetteWriteError    a paid answer could not be stored, and the error carries it; or a call was not
                             made because its answer could not be
     - CallLimitReached      one more real call would exceed ``max_calls``
+    - CassetteAmbiguous     a call that could be answered from several cassettes that are open at once
+    - NetworkRefused        a connection that goes round the cassette, while one is replayed
 
 ``CassetteStop`` derives from ``BaseException`` on purpose.
 SDKs retry, wrap or swallow ``Exception`` (openai before 3.20 and anthropic 2.14 turn any of them into
@@ -35,6 +38,7 @@ from typing import Any
 
 __all__ = [
     "CallLimitReached",
+    "CassetteAmbiguous",
     "CassetteChanged",
     "CassetteDamaged",
     "CassetteError",
@@ -42,8 +46,10 @@ __all__ = [
     "CassetteReadOnly",
     "CassetteStop",
     "CassetteUnusable",
+    "CassetteUnused",
     "CassetteVersionError",
     "CassetteWriteError",
+    "NetworkRefused",
     "OptionError",
     "SystemPromptMissing",
     "WrongClientError",
@@ -93,6 +99,10 @@ class CassetteReadOnly(CassetteError):
 
 class CassetteVersionError(CassetteError):
     """A line whose format is newer than this release knows."""
+
+
+class CassetteUnused(CassetteError):
+    """A test was to use a cassette, and none of its calls came by: its client goes round the transport."""
 
 
 class CassetteStop(BaseException):
@@ -201,6 +211,28 @@ class CallLimitReached(CassetteStop):
 
     limit: int
     url: str
+
+
+class CassetteAmbiguous(CassetteStop):
+    """A call that has no context could be answered from several cassettes that are open at once.
+
+    Attributes:
+        cassettes: Their files.
+    """
+
+    cassettes: tuple[str, ...]
+
+
+class NetworkRefused(CassetteStop):
+    """Something goes round the cassette to another machine, while a guarded cassette is replayed.
+
+    Attributes:
+        host: The host name or address.
+        port: The port, where it is known.
+    """
+
+    host: str
+    port: int | None
 
 
 def is_stop(info: Any) -> bool:

@@ -147,7 +147,7 @@ class Session:
         self._tell(name)
 
     def use(self, recording: Recording, name: str) -> None:
-        """Count a recording that answered a call, ``replayed``, or the one that became of it, ``recorded``."""
+        """Count a recording that answered a call (``replayed``), or that was made of one (``recorded``)."""
         self.count(name)
         for listener in self._listeners():
             listener.used(recording, name)

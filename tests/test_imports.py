@@ -43,10 +43,11 @@ PARTS = {
     ),
     "package": Part("__init__", "transport flow ledger settings key cassette redact data"),
     "transport": Part(
-        "httpx2 _transport _driver _library _bodies _waiting", "flow ledger settings key cassette redact data"
+        "_use _patching _guard _block httpx2 _transport _driver _library _bodies _waiting",
+        "flow ledger settings key cassette redact data",
     ),
     "flow": Part(
-        "_flow _session _flight _search _explain _answer _sink _live_stream _pieces _decoding",
+        "_flow _session _flight _search _explain _answer _sink _live_stream _pieces _decoding _listening",
         "miss ledger settings dialects dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
@@ -86,7 +87,7 @@ OUTSIDE = {
     "anyio": "_bodies _waiting",
     "asyncio": "_waiting",
     "http": "stand_in",
-    "socket": "stand_in",
+    "socket": "stand_in _guard",
     "socketserver": "stand_in",
     "ssl": "",
     "trio": "_waiting",
