@@ -87,6 +87,13 @@ class OpenCassette:
         return self._session.stats
 
     @property
+    def rules(self) -> dict[str, Any]:
+        """What decides under which key a call is stored, as JSON, where it is not the default."""
+        rules = self._session.settings.policy_on_line()
+        rules.pop("extra", None)  # What tells tests of one file apart on purpose.
+        return rules
+
+    @property
     def hits(self) -> int:
         """How many calls were answered from a recording."""
         return self.stats.replayed
@@ -105,6 +112,11 @@ class OpenCassette:
     def unrecorded(self) -> tuple[str, ...]:
         """The real calls whose answers were not stored, and why."""
         return tuple(self._notes.not_stored)
+
+    @property
+    def transport(self) -> Any:
+        """A transport on this cassette for clients of httpx and of httpx2; to close it closes nothing."""
+        return _Transport(self)
 
     # -- serving -----------------------------------------------------------------------------------
 
@@ -156,6 +168,41 @@ class OpenCassette:
             _current.set(self._outer)
         for driver in list(self._drivers.values()):
             driver.close()
+
+
+class _Transport:
+    """What a client of either library takes for a transport; by its base classes it is one of neither.
+
+    Args:
+        block: What answers.
+    """
+
+    def __init__(self, block: OpenCassette) -> None:
+        self._block = block
+
+    def handle_request(self, request: Any) -> Any:
+        return self._block.handle_request(request)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        return await self._block.handle_async_request(request)
+
+    def __enter__(self) -> _Transport:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    async def __aenter__(self) -> _Transport:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass
 
 
 class _Notes:

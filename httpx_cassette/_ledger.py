@@ -43,9 +43,12 @@ __all__ = [
     "entries",
     "expected_miss",
     "hand_back",
+    "is_owner",
     "news",
     "read_entries",
+    "recording_command",
     "running_test",
+    "settle",
     "take_over",
 ]
 
@@ -280,7 +283,12 @@ def all_entries() -> tuple[Entry, ...]:
     For whoever takes over from the exit guard, and tells by the tests which of them are its own.
     """
     with _ledger.lock:
-        own = [_ledger.entries[name][test] for name, tests in _ledger.binding.items() for test in tests]
+        own = [
+            entry
+            for name, tests in _ledger.entries.items()
+            for test, entry in tests.items()
+            if test in _ledger.binding.get(name, ())
+        ]
     return (*own, *(entry for entry in _read(_ledger.file) if entry.pid != os.getpid()))
 
 
@@ -302,17 +310,41 @@ def arm() -> None:
     _ledger.is_armed = True
 
 
-def take_over() -> None:
+def take_over() -> bool:
     """Make the exit guard stand down: the caller reads the ledger and sets the exit status.
 
     The caller shows the reports of tests, too: they are not printed meanwhile where pytest captures them.
+
+    Returns:
+        ``False`` where somebody else had taken over, who is to hand back.
     """
+    was_free = not _ledger.is_taken_over
     _exit.guard().stands_down = _ledger.is_taken_over = True
+    return was_free
 
 
 def hand_back() -> None:
     """Undo ``take_over``, for a plugin of pytest whose run ends before the process does."""
     _exit.guard().stands_down = _ledger.is_taken_over = False
+
+
+def settle() -> None:
+    """Have the exit guard not tell once more what children left: the caller told it. The status stays 2."""
+    with _ledger.lock:
+        if _ledger.is_owner and (told := child_entries()):
+            _exit.guard().has_missed = True
+            _take_back(_ledger.file, [*told])
+
+
+def is_owner() -> bool:
+    """Whether the file of child processes is this one's, and not shared with whoever started it."""
+    return _ledger.is_owner
+
+
+def recording_command() -> tuple[str, ...]:
+    """The command that records what the running test misses; empty where no plugin knows one."""
+    test = running_test() if _ledger.is_taken_over else ""
+    return ("pytest", "--cassette-mode=record", test) if test else ()
 
 
 def running_test() -> str:

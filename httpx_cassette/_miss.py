@@ -83,6 +83,7 @@ class MissFacts:
         mask: Applies the built-in mask of a name to a text.
         nearest: The nearest recording, if there is any.
         argv: The command as it was started, redacted: ``sys.orig_argv``, or words like it.
+        command: A command that records, where somebody knows a better one.
         ignore: Paths that the policy in force ignores.
         masks: The masks of the policy in force, as it was given them.
         key_version: The version of the key.
@@ -100,6 +101,7 @@ class MissFacts:
     mask: Mask
     nearest: Nearest | None = None
     argv: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     masks: Masks = ()
     key_version: int = 1
@@ -145,7 +147,9 @@ def command_line(argv: Sequence[str]) -> str:
     return text if is_short and text.isprintable() else _UNKNOWN_COMMAND
 
 
-def _how_to_record(argv: Sequence[str]) -> str:
+def _how_to_record(argv: Sequence[str], command: Sequence[str]) -> str:
+    if command and shlex.join(command).isprintable():
+        return shlex.join(command)
     if any(_WORKER.match(f"{option} {code}") for option, code in pairwise(argv)):
         return "set HTTPX_CASSETTE_MODE=record for the program that started this process"
     return f"HTTPX_CASSETTE_MODE=record {command_line(argv)}"
@@ -239,7 +243,7 @@ def _shown_path(path: str) -> str:
 
 
 def _advice_lines(facts: MissFacts) -> list[str]:
-    how = _how_to_record(facts.argv)
+    how = _how_to_record(facts.argv, facts.command)
     written = facts.cassettes[-1] if facts.cassettes else None
     if written is not None and not written.is_writable:
         path = cut(written.path, 160)

@@ -1,7 +1,7 @@
 """Project-wide defaults: the table ``[tool.httpx_cassette]`` of the nearest ``pyproject.toml``.
 
-Nothing here knows which options there are, but for the paths among them: they are meant from the folder of
-the file.
+Nothing here knows which options there are, but for those of test runs and for the paths among them: these are
+meant from the folder of the file.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ._errors import OptionError
 
 __all__ = ["Project", "project_defaults"]
 
+#: What the table says to test runs, and not to transports.
+_OF_SUITES = ("dir", "guard", "strict")
+
 
 class Project(NamedTuple):
     """What a project sets.
 
     Args:
-        options: The options by name.
+        options: The options of transports, by name.
         file: The ``pyproject.toml`` that they stand in.
+        suite: What it says to test runs: ``dir``, ``guard``, ``strict``.
     """
 
     options: Mapping[str, Any]
     file: str | None
+    suite: Mapping[str, Any] = MappingProxyType({})
 
 
 def project_defaults() -> Project:
@@ -47,7 +53,9 @@ def _defaults_below(folder: Path) -> Project:
     for parent in (folder, *folder.parents):
         file = parent / "pyproject.toml"
         if file.is_file():
-            return Project(_read_table(file), str(file))
+            table = _read_table(file)
+            suite = {name: table.pop(name) for name in _OF_SUITES if name in table}
+            return Project(table, str(file), suite)
     return Project({}, None)
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from . import _ledger
 from ._call import Call, Json
 from ._cassette import Cassette
 from ._errors import CassetteError, CassetteMiss
@@ -55,6 +56,7 @@ def find_miss(
         mask=mask_text,
         nearest=found,
         argv=tuple(settings.redaction.text(word) for word in sys.orig_argv),
+        command=tuple(settings.redaction.text(word) for word in _ledger.recording_command()),
         ignore=tuple(settings.policy.ignore),
         masks=settings.policy.masks,
         key_version=KEY_VERSION,
@@ -67,7 +69,7 @@ def find_miss(
     if shown is None:
         return made
     note = f"the difference and the command are not shown, because {shown} stands in them"
-    return miss(replace(facts, nearest=None, argv=(), model=None, notes=(*notes, note)))
+    return miss(replace(facts, nearest=None, argv=(), command=(), model=None, notes=(*notes, note)))
 
 
 def _model(document: dict[str, Json]) -> str | None:

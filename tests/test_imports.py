@@ -38,7 +38,7 @@ class Part(NamedTuple):
 #: From top to bottom.
 PARTS = {
     "edges": Part(
-        "__main__ cli cli.* pytest_plugin",
+        "__main__ cli cli.* pytest_plugin pytest_plugin.* _price _usage",
         "package transport flow miss ledger settings key cassette redact data stand-in",
     ),
     "package": Part("__init__", "transport flow ledger settings key cassette redact data"),
@@ -61,7 +61,9 @@ PARTS = {
         "dialect streams canonical data",
     ),
     # The key for its version alone: lines of another one are counted, not indexed.
-    "cassette": Part("_shelf _cassette _view _index _open_file _recording _line", "key canonical data"),
+    "cassette": Part(
+        "_rewrite _shelf _cassette _view _index _open_file _recording _line", "key canonical data"
+    ),
     "key": Part(
         "_fingerprint _prompt_files _policy _request _multipart _url", "dialect redact canonical data"
     ),
@@ -82,7 +84,8 @@ OUTSIDE = {
     "httpx2": "httpx2",
     "click": "cli cli.*",
     "rich": "cli cli.*",
-    "pytest": "pytest_plugin",
+    "pytest": "pytest_plugin pytest_plugin.*",
+    "genai_prices": "_price",
     # The flow and everything under it does no network I/O.
     "anyio": "_bodies _waiting",
     "asyncio": "_waiting",
@@ -98,12 +101,14 @@ OUTSIDE = {
 FILES = {
     "_cassette": "cassettes",
     "_open_file": "cassettes",
+    "_rewrite": "cassettes",
     "_prompt_files": "prompt files",
     "_project": "pyproject.toml",
     "_exit": "the ledger of child processes",
     "_ledger_file": "the ledger of child processes",
     "cli": "the null device, for output that nobody reads",
     "cli.*": "what a command is given",
+    "pytest_plugin._suite": "the fingerprints that were used",
 }
 
 SDKS = ("anthropic", "cohere", "google.genai", "groq", "litellm", "mistralai", "ollama", "openai", "together")

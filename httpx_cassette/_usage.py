@@ -1,0 +1,140 @@
+"""What a recorded answer cost: tokens as the provider counted them, and the model that answered.
+
+Every format says it in its own words, in the answer or in one of the events of a stream; running totals of a
+stream are said again and again, and the last word counts. What is not said is not guessed.
+Nothing here knows about prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from ._recording import INCOMPARABLE, Recording
+
+__all__ = ["Usage", "usage_of"]
+
+
+class Usage(NamedTuple):
+    """The tokens of one answer.
+
+    Args:
+        input_tokens: Tokens of the prompt, those read from a cache included; ``None`` where nothing was said.
+        output_tokens: Tokens of the answer, those of its thinking included.
+        cached_tokens: How many of the prompt's tokens were read from a cache.
+        model: The model that answered, in the provider's words; empty where it did not say.
+        url: What was called, without its query.
+    """
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int
+    model: str
+    url: str
+
+
+def usage_of(recording: Recording) -> Usage:
+    """Return what an answer cost, as far as it says so. A recording that cannot be read says nothing."""
+    try:
+        documents = [value for value in _documents(recording) if isinstance(value, dict)]
+        request = recording.request
+        url = str(request.get("url", "")).partition("?")[0]
+        said: dict[str, Any] = {}
+        model = ""
+        for document in documents:
+            for holder in _holders(document):
+                said |= {name: value for name, value in _totals(holder).items() if value is not None}
+                model = _text(holder, "model", "modelVersion", "model_version") or model
+    except INCOMPARABLE:
+        return Usage(None, None, 0, "", "")
+    return Usage(*_tokens(said), model or _text(request.get("json"), "model"), url)
+
+
+def _documents(recording: Recording) -> Iterator[Any]:
+    response = recording.response()
+    if response.kind == "json":
+        yield orjson.loads(response.content)
+    elif response.kind == "script":
+        yield from (event["json"] for event in response.script if "json" in event)
+
+
+def _holders(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the objects in which usage may stand: an answer, or the answer inside an event."""
+    yield document
+    for name in ("response", "message", "delta", "interaction", "x_groq"):
+        inner = document.get(name)
+        if isinstance(inner, dict):
+            yield inner
+
+
+def _totals(holder: dict[str, Any]) -> dict[str, Any]:
+    """Return what an object says of tokens, one level deep in what they are made up of."""
+    for name in ("usage", "usageMetadata", "usage_metadata"):
+        usage = holder.get(name)
+        if isinstance(usage, dict):
+            # Cohere counts what was used beside what is billed.
+            tokens = usage.get("tokens")
+            return tokens if isinstance(tokens, dict) else usage
+    if "eval_count" in holder:  # Ollama says it beside the answer.
+        return {name: holder.get(name) for name in ("prompt_eval_count", "eval_count")}
+    return {}
+
+
+_INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_eval_count", "total_input_tokens")
+_OUTPUT = (
+    "completion_tokens",
+    "output_tokens",
+    "candidatesTokenCount",
+    "eval_count",
+    "total_output_tokens",
+)
+
+#: Counted beside the rest, where others count them in: Anthropic's tokens of the cache, Gemini's of thinking.
+_MORE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens", "toolUsePromptTokenCount")
+_MORE_OUTPUT = ("thoughtsTokenCount", "total_thought_tokens")
+
+#: Where it stands how much of the prompt came from a cache.
+_CACHED = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("input_tokens_details", "cached_tokens"),
+    ("cache_read_input_tokens",),
+    ("cachedContentTokenCount",),
+)
+
+
+def _tokens(said: Mapping[str, Any]) -> tuple[int | None, int | None, int]:
+    asked, answered = _first(said, _INPUT), _first(said, _OUTPUT)
+    if asked is not None:
+        asked += sum(_count(said.get(name)) or 0 for name in _MORE_INPUT)
+    more = [count for name in _MORE_OUTPUT if (count := _count(said.get(name))) is not None]
+    if more:
+        answered = (answered or 0) + sum(more)
+    return asked, answered, _cached(said)
+
+
+def _cached(said: Mapping[str, Any]) -> int:
+    for path in _CACHED:
+        value: Any = said
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if (count := _count(value)) is not None:
+            return count
+    return 0
+
+
+def _first(said: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((count for name in names if (count := _count(said.get(name))) is not None), None)
+
+
+def _count(value: Any) -> int | None:
+    """Return a number of tokens; Cohere writes them as floats."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 2**53:
+        return None
+    return int(value)
+
+
+def _text(holder: Any, *names: str) -> str:
+    values = (holder.get(name) for name in names) if isinstance(holder, dict) else ()
+    return next((value for value in values if isinstance(value, str) and value), "")

@@ -1,0 +1,165 @@
+"""The cassette of each test: opened before its fixtures, closed behind them, and to be used.
+
+A fixture that is inserted before all others opens it, because it needs the value of ``cassette_config``; a
+hook closes it, because fixtures of a module, torn down with its last test, may still make calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .._errors import CassetteError, CassetteUnused
+from ._suite import Suite
+
+if TYPE_CHECKING:
+    from .._block import OpenCassette
+    from .._use import use_cassette
+    from ._opening import Opener
+
+__all__ = ["OPEN", "Items", "Opened"]
+
+
+@dataclass
+class Opened:
+    """The open cassette of a test.
+
+    Args:
+        use: Closes it.
+        block: What is open.
+        allow_unused: Whether the test may make no call.
+    """
+
+    use: use_cassette
+    block: OpenCassette
+    allow_unused: bool
+
+
+#: Where a test keeps its own.
+OPEN = pytest.StashKey[Opened]()
+
+
+class Items:
+    """The hooks of tests.
+
+    Args:
+        config: pytest's.
+        suite: Keeps which test opened which file.
+    """
+
+    def __init__(self, config: pytest.Config, suite: Suite) -> None:
+        self.config = config
+        self._suite = suite
+        self._opener: Opener | None = None
+        self._open_items: list[pytest.Item] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Have the cassette opened before all fixtures: those of a module may make calls as well."""
+        names: list[str] | None = getattr(item, "fixturenames", None)
+        if item.get_closest_marker("cassette") is not None:
+            if names is None:
+                pytest.fail(f"{item.nodeid} is marked with cassette and takes no fixtures", pytrace=False)
+            if "_open_cassette" not in names:
+                names.append("_open_cassette")
+        if names is not None and "_open_cassette" in names and names[0] != "_open_cassette":
+            names.remove("_open_cassette")
+            names.insert(0, "_open_cassette")
+
+    def open_cassette(self, item: pytest.Item, config: object) -> None:
+        """Open the cassette of a test; the fixture of that name calls this."""
+        __tracebackhide__ = True
+        markers = list(item.iter_markers("cassette"))
+        # Parametrised tests share a list of fixtures, and only one of them may be marked.
+        if not markers and not {"cassette", "cassette_transport"} & set(getattr(item, "fixturenames", ())):
+            return
+        try:
+            opened = self._open(item, config, [(mark.args, mark.kwargs) for mark in reversed(markers)])
+        except CassetteError as error:
+            message = f"{type(error).__name__}: {error}"
+        else:
+            item.stash[OPEN] = opened
+            self._open_items.append(item)
+            return
+        pytest.fail(message, pytrace=False)
+
+    def _open(self, item: pytest.Item, config: object, markers: list[Any]) -> Opened:
+        from ._naming import Place
+        from ._opening import Opener, choose
+
+        option = self.config.option
+        if self._opener is None:
+            self._opener = Opener(
+                self.config.invocation_params.dir,
+                mode=option.cassette_mode,
+                folder=option.cassette_dir,
+                strict=option.cassette_strict,
+                guard=option.cassette_guard,
+            )
+        choice = choose(config, markers)
+        if item.get_closest_marker("vcr") is not None:
+            raise CassetteError(
+                "the test is marked with vcr as well, and both would record; take one marker off"
+            )
+        size = getattr(getattr(item, "callspec", None), "params", {}).get("_cassette_chunk_size")
+        if size is not None:
+            choice.options["chunk_size"] = size
+        elif isinstance(choice.options.get("chunk_size"), (list, tuple)):
+            raise CassetteError(
+                "only test functions run once for each chunk_size of a list; give a method of unittest, "
+                "a doctest and cassette_config one number"
+            )
+        names = {
+            "module": item.path.stem,
+            "class": getattr(getattr(item, "cls", None), "__name__", "") or "no-class",
+            "test": item.name,
+        }
+        use, block = self._opener.enter(choice, Place(item.path, self.config.rootpath, names), item.nodeid)
+        self._suite.opened((cassette.real_path for cassette in block.cassettes), item.nodeid)
+        return Opened(use, block, choice.allow_unused)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Fail a test that was to use a cassette, and no call came by."""
+        __tracebackhide__ = True
+        result = yield
+        opened = item.stash.get(OPEN, None)
+        if opened is not None and not opened.allow_unused and not opened.block.calls:
+            from ._telling import unused_test
+
+            raise CassetteUnused(unused_test(item.nodeid, opened.block.path))
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Close the cassette, behind all fixtures: those of a module may make calls as they end."""
+        try:
+            return (yield)
+        finally:
+            self._close(item)
+
+    def _close(self, item: pytest.Item) -> None:
+        opened = item.stash.get(OPEN, None)
+        if opened is not None and item in self._open_items:
+            self._open_items.remove(item)
+            opened.use.__exit__()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Show a test that made no call without the frames of pytest: none of them is the test's."""
+        report = yield
+        error = call.excinfo.value if call.excinfo is not None else None
+        if isinstance(error, CassetteUnused) and report.failed:
+            report.longrepr = f"CassetteUnused: {error.message}"
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Close what an interrupted run left open: it tears nothing down."""
+        for item in self._open_items[:]:
+            self._close(item)

@@ -1,0 +1,190 @@
+"""What the calls of a test run did, in this process and, merged, in all of them.
+
+Everything is counted for the run and kept by test; each process of pytest-xdist has one, and hands it to the
+controller as plain data.
+Nothing here knows about pytest, and nothing heavy is imported before a recording was used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import _ledger
+
+if TYPE_CHECKING:
+    from .._recording import Recording
+
+__all__ = ["Stopped", "Suite", "Use", "merge_entries", "shown", "write_used"]
+
+
+@dataclass
+class Use:
+    """One recording that was used.
+
+    Args:
+        path: Its file, with links resolved.
+        number: Its line, from 1.
+        fingerprint: Its key.
+        at: When it was recorded, RFC 3339.
+        milliseconds: How long the exchange took.
+        tokens: What its answer cost: the fields of ``Usage``.
+        replayed: How many calls it answered.
+        recorded: Whether it was made in this run.
+    """
+
+    path: str
+    number: int
+    fingerprint: str
+    at: str
+    milliseconds: int
+    tokens: tuple[Any, ...]
+    replayed: int = 0
+    recorded: bool = False
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Calls that were stopped alike.
+
+    Args:
+        kind: The name of the error.
+        report: Its text.
+        count: How many there were.
+        tests: The tests in whose time it was, by their ids; an empty one for outside of tests.
+    """
+
+    kind: str
+    report: str
+    count: int
+    tests: tuple[str, ...]
+
+
+@dataclass
+class Suite:
+    """The calls of a run; a listener of all sessions.
+
+    Args:
+        totals: The counters of all transports, added up.
+        uses: The recordings that were used, by file and line.
+        lost: Real calls whose answers were not stored: how often in each test, by what became of them.
+        tests: The files that tests opened, and which tests did.
+    """
+
+    totals: Counter[str] = field(default_factory=Counter)
+    uses: dict[tuple[str, int], Use] = field(default_factory=dict)
+    lost: Counter[tuple[str, str]] = field(default_factory=Counter)
+    tests: dict[str, set[str]] = field(default_factory=dict)
+    _lock: Any = field(default_factory=threading.RLock)
+
+    # -- a listener --------------------------------------------------------------------------------
+
+    def counted(self, name: str) -> None:
+        """Count."""
+        with self._lock:
+            self.totals[name] += 1
+
+    def used(self, recording: Recording, name: str) -> None:
+        """Keep what is told of a recording when the run ends, and not the recording."""
+        place = os.path.realpath(recording.path), recording.number
+        with self._lock:
+            use = self.uses.get(place)
+            if use is None:
+                use = self.uses[place] = _use(recording, place[0])
+            if name == "recorded":
+                use.recorded = True
+            else:
+                use.replayed += 1
+
+    def unrecorded(self, what: str) -> None:
+        """Keep it for the test that runs."""
+        with self._lock:
+            self.lost[_ledger.running_test(), what] += 1
+
+    def opened(self, paths: Iterable[str], test: str) -> None:
+        """Keep that a test opened files; theirs are paths with links resolved."""
+        for path in paths:
+            self.tests.setdefault(path, set()).add(test)
+
+    # -- processes ---------------------------------------------------------------------------------
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return everything as what may travel between processes."""
+        return {
+            "totals": dict(self.totals),
+            "uses": [
+                [*astuple(use)[:5], list(use.tokens), use.replayed, use.recorded]
+                for use in self.uses.values()
+            ],
+            "lost": [[test, what, count] for (test, what), count in self.lost.items()],
+            "tests": {path: sorted(tests) for path, tests in self.tests.items()},
+        }
+
+    def merge(self, plain: dict[str, Any]) -> None:
+        """Add what another process did."""
+        self.totals.update(plain["totals"])
+        for path, number, fingerprint, at, milliseconds, tokens, replayed, recorded in plain["uses"]:
+            use = self.uses.setdefault(
+                (path, number), Use(path, number, fingerprint, at, milliseconds, tuple(tokens))
+            )
+            use.replayed += replayed
+            use.recorded |= recorded
+        for test, what, count in plain["lost"]:
+            self.lost[test, what] += count
+        for path, tests in plain["tests"].items():
+            self.tests.setdefault(path, set()).update(tests)
+
+
+def _use(recording: Recording, path: str) -> Use:
+    from .._usage import usage_of
+
+    milliseconds = recording.members.get("ms", 0)
+    return Use(
+        path,
+        recording.number,
+        recording.head.key.hex(),
+        recording.at,
+        milliseconds if isinstance(milliseconds, int) else 0,
+        tuple(usage_of(recording)),
+    )
+
+
+def merge_entries(
+    entries: Iterable[_ledger.Entry], is_ours: Callable[[_ledger.Entry], bool]
+) -> list[Stopped]:
+    """Return what was stopped, each different stop once, in the order in which they came."""
+    merged: dict[tuple[str, str], Stopped] = {}
+    for entry in filter(is_ours, entries):
+        name = entry.kind, entry.key
+        known = merged.get(name)
+        if known is None:
+            merged[name] = Stopped(entry.kind, entry.report, entry.count, (entry.test,))
+            continue
+        tests = known.tests if entry.test in known.tests else (*known.tests, entry.test)
+        merged[name] = Stopped(known.kind, known.report, known.count + entry.count, tests)
+    return list(merged.values())
+
+
+def shown(path: str) -> str:
+    """Return a path as people know it: from the folder that they are in."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def write_used(suite: Suite, file: Path) -> None:
+    """Write which recordings were used, one JSON object a line.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    lines = [
+        json.dumps({"fingerprint": use.fingerprint, "cassette": shown(use.path), "line": use.number})
+        for use in sorted(suite.uses.values(), key=lambda use: (use.path, use.number))
+    ]
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,0 +1,230 @@
+"""What a run of pytest says about its calls.
+
+The order is that of a miss: what was asked, what exists, what to do. Each different miss stands once, with
+the tests in whose time it happened.
+"""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from .._exit import EXIT_STATUS
+from ._suite import Stopped, Suite, Use
+
+if TYPE_CHECKING:
+    from ._run import Run
+
+__all__ = ["Teller", "swallowed", "unused_test"]
+
+#: Tests that are named where something happened in many.
+_TESTS = 10
+
+_EXPECTED = "  if it is meant: with httpx_cassette.expected_miss(): ... takes it back"
+
+
+def swallowed(stopped: Iterable[Stopped], item: Any, outcome: str) -> str:
+    """Return why a test fails although no error came out of it, or another one.
+
+    Args:
+        stopped: What was stopped in its time.
+        item: The test.
+        outcome: How it would have ended.
+    """
+    reports = "\n\n".join(f"{each.kind}: {each.report}" for each in stopped)
+    ended = {"passed": "the test passed", "skipped": "the test was skipped"}.get(outcome, "the test failed")
+    first = f"a call was stopped, and {ended} all the same: its error was caught, or lost in a thread or task"
+    lines = [first, "", reports]
+    if any(each.kind == "CassetteMiss" for each in stopped):
+        lines.append(_EXPECTED)
+        if _catches_with_raises(item):
+            lines.append(
+                "    (pytest.raises, which stands in this test, does not: a miss ends the run with 2)"
+            )
+    return "\n".join(lines)
+
+
+def _catches_with_raises(item: Any) -> bool:
+    try:
+        source = inspect.getsource(item.function)
+    except (AttributeError, OSError, TypeError):
+        return False
+    return re.search(r"\braises\([^)]*\b(?:CassetteMiss|CassetteStop|BaseException)\b", source) is not None
+
+
+def unused_test(test: str, path: str) -> str:
+    """Return what is wrong with a test that was to use a cassette and made no call.
+
+    Args:
+        test: Its id.
+        path: The file that it opened.
+    """
+    from .._patching import strangers
+
+    others = [name for name in strangers() if name != "httpx_cassette"]
+    reasons = [
+        f"{name} stands in the place of the transport of httpx, and was asked instead" for name in others
+    ]
+    reasons += [
+        "its client goes round httpx, as aiohttp, boto3 and sockets do: --cassette-guard shows who connects",
+        "its client was given a transport of its own: a mock, or another CassetteTransport",
+        "the calls were made by a process that the test started: it has no part in the cassette",
+    ]
+    listed = "\n".join(
+        f"  {'perhaps' if not index else '     or'}      {reason}" for index, reason in enumerate(reasons)
+    )
+    return (
+        f"no call of {test} came by {path}\n{listed}\n"
+        "  if it makes none on purpose: @pytest.mark.cassette(allow_unused=True), or take the marker off"
+    )
+
+
+class Teller:
+    """Writes the sections at the end of a run.
+
+    Args:
+        section: Begins a section: the character of the line, its title, and markup.
+        line: Writes a line, with markup.
+    """
+
+    def __init__(self, section: Callable[..., object], line: Callable[..., object]) -> None:
+        self._section = section
+        self._line = line
+
+    def tell(self, run: Run, stopped: list[Stopped], status_before: int | None) -> None:
+        """Write everything."""
+        suite = run.suite
+        self.tell_lost(suite)
+        if run.wants_report:
+            from ._unused import tell_unused
+
+            tell_unused(run, self._section, self._line)
+        self.tell_stopped(stopped, None)
+        if suite.totals or suite.uses or stopped:
+            self._section("-", "httpx_cassette")
+            for line in summary(suite, stopped):
+                self._line(line)
+            for worker in run.crashed:
+                self._line(
+                    f"worker {worker} crashed, and what it replayed and recorded is not counted", yellow=True
+                )
+        self._tell_status(stopped, status_before)
+
+    def tell_stopped(self, stopped: list[Stopped], status_before: int | None) -> None:
+        """Write each different stop once, with its tests."""
+        if not stopped:
+            return
+        self._section("=", "httpx_cassette: calls that were stopped", red=True)
+        for each in stopped:
+            self._line(_where(each), bold=True)
+            for line in f"{each.kind}: {each.report}".splitlines():
+                self._line(f"  {line}")
+        self._tell_status(stopped, status_before)
+
+    def tell_lost(self, suite: Suite) -> None:
+        """Write which real calls were made in vain."""
+        if not suite.lost:
+            return
+        self._section("=", "httpx_cassette: real calls that were not recorded", yellow=True)
+        for (test, what), count in suite.lost.items():
+            times = "" if count == 1 else f" ({count} times)"
+            self._line(f"{test or 'outside of tests'}: {what}{times}")
+
+    def _tell_status(self, stopped: list[Stopped], status_before: int | None) -> None:
+        if stopped and status_before is not None:
+            count = sum(each.count for each in stopped)
+            calls = "1 call was stopped" if count == 1 else f"{count:,} calls were stopped"
+            self._line(f"exit status {EXIT_STATUS} instead of {status_before}: {calls}", red=True)
+
+
+def _where(stopped: Stopped) -> str:
+    tests = [test or "outside of tests" for test in stopped.tests]
+    more = f" and {len(tests) - _TESTS:,} more" if len(tests) > _TESTS else ""
+    calls = "" if stopped.count == len(tests) == 1 else f" ({stopped.count:,} calls)"
+    return f"{', '.join(tests[:_TESTS])}{more}{calls}"
+
+
+# -- the summary ---------------------------------------------------------------------------------------
+
+
+def summary(suite: Suite, stopped: Iterable[Stopped]) -> list[str]:
+    """Return what the calls of a run did, and what the recordings saved, in one line or two.
+
+    Args:
+        suite: What was counted.
+        stopped: What was stopped.
+    """
+    totals = suite.totals
+    missed = sum(each.count for each in stopped if each.kind == "CassetteMiss")
+    real = totals["live"] + totals["passed"]
+    counts = [
+        f"{totals['replayed']:,} replayed",
+        f"{totals['recorded']:,} recorded",
+        f"{missed:,} missed",
+        f"{real:,} real {'call' if real == 1 else 'calls'}",
+    ]
+    lines = [", ".join(counts)]
+    used = [use for use in suite.uses.values() if use.replayed]
+    if used:
+        lines.append(_saved(used))
+    return lines
+
+
+def _saved(used: list[Use]) -> str:
+    from .._usage import Usage
+
+    tokens = seconds = 0.0
+    for use in used:
+        usage = Usage(*use.tokens)
+        tokens += ((usage.input_tokens or 0) + (usage.output_tokens or 0)) * use.replayed
+        seconds += use.milliseconds / 1000 * use.replayed
+    parts = [f"saved {tokens:,.0f} tokens and {_duration(seconds)}"]
+    money = _money(used)
+    if money:
+        parts.append(money)
+    oldest = min((use.at for use in used if use.at), default="")
+    if oldest:
+        parts.append(f"oldest recording used: {_age(oldest)}")
+    return "; ".join(parts)
+
+
+def _money(used: list[Use]) -> str | None:
+    from .._price import price_table
+    from .._usage import Usage
+
+    table = price_table()
+    if table is None:
+        return None
+    total, unknown = Decimal(0), 0
+    for use in used:
+        cost = table.cost(Usage(*use.tokens), use.at)
+        if cost is None:
+            unknown += use.replayed
+        else:
+            total += cost * use.replayed
+    calls = sum(use.replayed for use in used)
+    without = f", without {unknown:,} of {calls:,} calls that it has no price for" if unknown else ""
+    return f"${total:,.2f} by {table.name}{without}" if unknown < calls else f"no price in {table.name}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _age(at: str) -> str:
+    try:
+        then = datetime.datetime.fromisoformat(at.replace("Z", "+00:00"))
+        age = datetime.datetime.now(datetime.timezone.utc) - then
+    except (TypeError, ValueError):  # Edited by hand, or imported.
+        return at
+    if age.days < 1:
+        return "today"
+    return f"{age.days:,} {'day' if age.days == 1 else 'days'} old"
