@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import typing
 
-from . import _ledger
+from . import _arming
 from ._late import LOADING as _LOADING
 
 if typing.TYPE_CHECKING:
@@ -111,4 +111,4 @@ def __dir__() -> list[str]:
 
 # At import, not at the first transport: a program whose workers alone build clients must learn of their
 # misses too. It sets one variable and one attribute of ``sys``; no hook is installed before something missed.
-_ledger.arm()
+_arming.arm()

@@ -28,14 +28,12 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE
 from types import FrameType, TracebackType
 from typing import Protocol
 
+from ._arming import BLOCKS_VARIABLE, STARTED_IN
 from ._errors import CassetteMiss, CassetteStop
-from ._exit import members, stops_in
+from ._hooks import members, stops_in
 from ._ledger_file import Entry
 
 __all__ = ["BLOCKS_VARIABLE", "ExpectedMiss", "claim", "started_in"]
-
-#: Names the blocks that are open, the one opened last at the end.
-BLOCKS_VARIABLE = "HTTPX_CASSETTE_EXPECTING"
 
 _COROUTINE = CO_ASYNC_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE
 
@@ -211,7 +209,7 @@ def _name_blocks(names: list[str]) -> None:
 
 
 #: What ``started_in`` gives.
-_started_in = tuple(_named_blocks())
+_started_in = STARTED_IN
 
 
 def started_in() -> tuple[str, ...]:

@@ -24,8 +24,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
-from . import _exit
+from . import _arming, _exit, _hooks
 from . import _ledger_file as ledger_file
+from ._arming import LEDGER_VARIABLE
 from ._errors import CassetteMiss, CassetteStop
 from ._expected_miss import ExpectedMiss, claim, started_in
 from ._ledger_file import Entry, read_entries
@@ -51,9 +52,6 @@ __all__ = [
     "settle",
     "take_over",
 ]
-
-#: Names the file in which child processes leave their entries.
-LEDGER_VARIABLE = "HTTPX_CASSETTE_LEDGER"
 
 #: Names a file to which every process appends its entries as JSON lines.
 MISSES_VARIABLE = "HTTPX_CASSETTE_MISSES"
@@ -92,7 +90,6 @@ class _Ledger:
         self.is_armed = False
         self.is_owner = False
         self.are_hooks_installed = False
-        self.is_taken_over = False
         self.reset()
 
     def reset(self) -> None:
@@ -107,16 +104,10 @@ class _Ledger:
         self.changes = 0
 
     def arm(self) -> None:
-        named = os.environ.get(LEDGER_VARIABLE)
-        self.file = named or self.file or ledger_file.new_path()
-        os.environ[LEDGER_VARIABLE] = self.file
-        self.is_owner = ledger_file.is_named_for(self.file, os.getpid())
-        if self.is_owner:
-            guard = _exit.guard()
-            guard.ledger = self.file
-            # Another copy of the package speaks for itself.
-            if named and not self.is_armed and guard.previous is None:
-                guard.missed_before = any(entry.pid == os.getpid() for entry in _read(self.file))
+        if not os.environ.get(LEDGER_VARIABLE) and self.file:
+            os.environ[LEDGER_VARIABLE] = self.file
+        self.file = _arming.arm()
+        self.is_owner = self.file is not None and _arming.is_named_for(self.file, os.getpid())
 
     def bind(self) -> None:
         """Make this process end with status 2."""
@@ -124,7 +115,7 @@ class _Ledger:
         arm()
         if not self.are_hooks_installed:
             self.are_hooks_installed = True
-            _exit.install_hooks()
+            _hooks.install_hooks()
 
     def enter(self, stop: CassetteStop, key: str, hooks: bool) -> None:
         name: _Report = (type(stop).__name__, key)
@@ -137,7 +128,7 @@ class _Ledger:
         entry = self.count(stop, name, test, hooks)
         stop.__dict__[_ENTERED] = (os.getpid(), name, test)
         if name in self.printed:
-            stop.__dict__[_exit.REPORTED] = True
+            stop.__dict__[_hooks.REPORTED] = True
         if hooks and test not in self.binding.setdefault(name, set()):
             self.binding[name].add(test)
             _append(self.file, entry)
@@ -159,7 +150,7 @@ class _Ledger:
 
     def say(self, name: _Report, report: str, hooks: bool) -> None:
         """Print a report, unless the one who took over shows it with the test that it belongs to."""
-        is_shown = self.is_taken_over and bool(running_test()) and not _is_stderr_our_own()
+        is_shown = _is_taken_over() and bool(running_test()) and not _is_stderr_our_own()
         if is_shown:
             return
         report += _pool_note()
@@ -318,14 +309,15 @@ def take_over() -> bool:
     Returns:
         ``False`` where somebody else had taken over, who is to hand back.
     """
-    was_free = not _ledger.is_taken_over
-    _exit.guard().stands_down = _ledger.is_taken_over = True
+    guard = _exit.guard()
+    was_free = not guard.stands_down
+    guard.stands_down = True
     return was_free
 
 
 def hand_back() -> None:
     """Undo ``take_over``, for a plugin of pytest whose run ends before the process does."""
-    _exit.guard().stands_down = _ledger.is_taken_over = False
+    _exit.guard().stands_down = False
 
 
 def settle() -> None:
@@ -343,8 +335,13 @@ def is_owner() -> bool:
 
 def recording_command() -> tuple[str, ...]:
     """The command that records what the running test misses; empty where no plugin knows one."""
-    test = running_test() if _ledger.is_taken_over else ""
+    test = running_test() if _is_taken_over() else ""
     return ("pytest", "--cassette-mode=record", test) if test else ()
+
+
+def _is_taken_over() -> bool:
+    found = _exit.existing_guard()
+    return found is not None and found.stands_down
 
 
 def running_test() -> str:
@@ -459,11 +456,10 @@ def _begin_as_child() -> None:
     """After a fork: what was missed before is the parent's to tell, and so is the file."""
     _begin_anew()
     _ledger.is_owner = False
-    if found := _exit.existing_guard():
-        found.pid = os.getpid()
-        found.missed_before = False
-        found.ledger = None
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
     os.register_at_fork(after_in_child=_begin_as_child)
+
+# The package has armed this process; the ledger learns with which file.
+arm()

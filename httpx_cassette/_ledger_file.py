@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from dataclasses import asdict, dataclass
 from ._call import Json
 from ._errors import CassetteStop
 
-__all__ = ["Entry", "append", "is_named_for", "new_path", "plain_facts", "read_entries", "size", "take_back"]
+__all__ = ["Entry", "append", "plain_facts", "read_entries", "size", "take_back"]
 
 #: Characters of a text and elements of a list that are kept of a fact: enough for any URL or list of
 #: changed paths, and a bound on what a runaway process can write.
@@ -32,9 +31,6 @@ UNWRITTEN = frozenset({"content", "headers"})
 
 #: What a line begins with, in this order; the exit guard knows it.
 _HEAD = ("pid", "key", "kind", "test")
-
-#: A ledger named for its owner; see ``is_named_for``.
-_PREFIX = "httpx-cassette-"
 
 #: The folder is shared with other users, so a link found there is not to be trusted.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -71,20 +67,6 @@ class Entry:
 def plain_facts(stop: CassetteStop) -> dict[str, Json]:
     """What ``stop`` knows, as far as JSON can hold it and a file may."""
     return {name: _plain(value) for name, value in stop.facts.items() if name not in UNWRITTEN}
-
-
-def new_path() -> str:
-    """A path that does not exist, named for this process and not to be guessed by another user.
-
-    Raises:
-        OSError: There is no usable folder for temporary files.
-    """
-    return os.path.join(tempfile.gettempdir(), f"{_PREFIX}{os.getpid()}-{os.urandom(16).hex()}.jsonl")
-
-
-def is_named_for(path: str, pid: int) -> bool:
-    """Whether the process ``pid`` made this path up: after ``exec`` the name is all that is left of it."""
-    return os.path.basename(path).startswith(f"{_PREFIX}{pid}-")
 
 
 def append(path: str, entry: Entry) -> None:

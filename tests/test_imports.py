@@ -51,7 +51,7 @@ PARTS = {
         "miss ledger settings dialects dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
-    "ledger": Part("_ledger _expected_miss _exit _ledger_file", "data"),
+    "ledger": Part("_ledger _expected_miss _hooks _arming _exit _ledger_file", "data"),
     "settings": Part("_settings _project _mode", "key cassette redact data"),
     "dialects": Part("dialects", "providers dialect data"),
     # Never each other, whatever their order here.

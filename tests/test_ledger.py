@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from httpx_cassette import _exit, _expected_miss, _ledger, _ledger_file
+from httpx_cassette import _exit, _expected_miss, _hooks, _ledger, _ledger_file
 from httpx_cassette._errors import CassetteMiss, CassetteStop, CassetteWriteError, SystemPromptMissing
 from httpx_cassette._expected_miss import BLOCKS_VARIABLE, claim
 from httpx_cassette._ledger import (
@@ -257,7 +257,7 @@ def test_a_report_that_cannot_be_printed_is_not_lost(monkeypatch: pytest.MonkeyP
     enter(error, key="a")
 
     assert (len(entries()), has_missed()) == (1, True)
-    assert _exit.REPORTED not in error.__dict__
+    assert _hooks.REPORTED not in error.__dict__
 
 
 def test_without_hooks_nothing_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -383,7 +383,7 @@ def test_a_link_is_not_followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     guard = _exit.ExitGuard()
     guard.ledger = path
 
-    assert (target.read_text(), guard._count_children()) == ("{}\n", 0)
+    assert (target.read_text(), guard._count_entries()) == ("{}\n", (0, 0))
 
 
 def test_the_owner_reads_what_its_children_left() -> None:
@@ -417,6 +417,7 @@ def test_a_forked_child_begins_with_an_empty_ledger(monkeypatch: pytest.MonkeyPa
     block = expected_miss()
     monkeypatch.setattr(_expected_miss, "_started_in", ())
     with block:
+        _exit._begin_as_child()
         _ledger._begin_as_child()
         _expected_miss._begin_as_child()
         enter(miss("b"), key="b")
@@ -618,6 +619,7 @@ def test_a_program_is_not_told_what_was_taken_back(
     exec_again(monkeypatch)
     arm()
     if how == "forked":
+        _exit._begin_as_child()
         _ledger._begin_as_child()
 
     guard_that_ends().finish()
@@ -795,7 +797,7 @@ def test_an_interrupt_without_a_guard_is_only_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The hook may outlive its guard."""
-    _exit.install_hooks()
+    _hooks.install_hooks()
     error = KeyboardInterrupt()
     monkeypatch.setattr(sys, "last_value", error, raising=False)
 
@@ -829,15 +831,15 @@ def test_stops_are_found_wherever_they_are() -> None:
     first, second = miss("a"), miss("b")
     first.__context__ = error = caused_by(raised_while_handling(Group(ValueError(), Group(first, second))))
 
-    assert sorted(stop.message for stop in _exit.stops_in(error)) == [first.message, second.message]
-    assert list(_exit.stops_in(None)) == []
+    assert sorted(stop.message for stop in _hooks.stops_in(error)) == [first.message, second.message]
+    assert list(_hooks.stops_in(None)) == []
 
 
 def test_other_attributes_of_that_name_are_no_members() -> None:
     """An error whose ``exceptions`` are something else is not a group."""
     error = Group("not an error")  # type: ignore[arg-type] # that is the point
 
-    assert _exit.members(error) == ()
+    assert _hooks.members(error) == ()
 
 
 # expected_miss

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ._items import OPEN, Items
 from ._run import Run
 
 if TYPE_CHECKING:
@@ -66,9 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "cassette(name=None, *, allow_unused=False, guard=False, **options): answer the calls of the test "
         "from cassettes/<name, or the test module>.jsonl beside it; options as for CassetteTransport",
     )
-    run = Run(config)
-    config.pluginmanager.register(run, "httpx_cassette-run")
-    config.pluginmanager.register(Items(config, run.suite), "httpx_cassette-items")
+    config.pluginmanager.register(Run(config), "httpx_cassette-run")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -100,8 +97,7 @@ def _cassette_chunk_size(request: pytest.FixtureRequest) -> Any:
 def _open_cassette(request: pytest.FixtureRequest, cassette_config: Any) -> Any:
     """Open the cassette of a test; it is closed when all else is torn down."""
     items: Any = request.config.pluginmanager.get_plugin("httpx_cassette-items")
-    items.open_cassette(request.node, cassette_config)
-    return request.node.stash.get(OPEN, None)
+    return items.open_cassette(request.node, cassette_config)
 
 
 @pytest.fixture

@@ -69,13 +69,16 @@ class Items:
             names.remove("_open_cassette")
             names.insert(0, "_open_cassette")
 
-    def open_cassette(self, item: pytest.Item, config: object) -> None:
-        """Open the cassette of a test; the fixture of that name calls this."""
+    def open_cassette(self, item: pytest.Item, config: object) -> Opened | None:
+        """Open the cassette of a test and return it, ``None`` where the test wants none.
+
+        The fixture of that name calls this.
+        """
         __tracebackhide__ = True
         markers = list(item.iter_markers("cassette"))
         # Parametrised tests share a list of fixtures, and only one of them may be marked.
         if not markers and not {"cassette", "cassette_transport"} & set(getattr(item, "fixturenames", ())):
-            return
+            return None
         try:
             opened = self._open(item, config, [(mark.args, mark.kwargs) for mark in reversed(markers)])
         except CassetteError as error:
@@ -83,7 +86,7 @@ class Items:
         else:
             item.stash[OPEN] = opened
             self._open_items.append(item)
-            return
+            return opened
         pytest.fail(message, pytrace=False)
 
     def _open(self, item: pytest.Item, config: object, markers: list[Any]) -> Opened:

@@ -2,6 +2,9 @@
 
 A miss fails the test in whose time it happened, whatever became of the error; and the run ends with status 2,
 in place of 0, 1 and 5. Each process of pytest-xdist runs tests and hands what it counted to the controller.
+
+What this needs is imported when something happens: that a call was counted, that something was stopped, or
+that a test is marked.
 """
 
 from __future__ import annotations
@@ -10,15 +13,17 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .. import _ledger
-from .._exit import EXIT_STATUS, stops_in
-from .._ledger import Entry
+from .. import _arming, _exit
 from .._listening import LISTENERS
-from ._suite import Stopped, Suite, merge_entries, write_used
+
+if TYPE_CHECKING:
+    from .._ledger import Entry
+    from .._recording import Recording
+    from ._suite import Stopped, Suite
 
 __all__ = ["Run"]
 
@@ -32,6 +37,8 @@ _KEPT = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 
 #: Under this name a worker hands over what it counted.
 _OUTPUT = "httpx_cassette"
+
+_ITEMS = "httpx_cassette-items"
 
 
 class Run:
@@ -48,23 +55,26 @@ class Run:
         self.config = config
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
         self._mode_before = os.environ.get(_MODE_VARIABLE)
+        self._check_used_file(config.option.cassette_used)
         self._set_mode(config.option.cassette_mode)
-        self.suite = Suite()
+        self._suite: Suite | None = None
         #: What of the ledger was told to a test already, by what tells its entries apart.
         self._told: Counter[tuple[int, str, str, str]] = Counter()
-        self._news = _ledger.news()
-        self._before = {_name(entry) for entry in _ledger.all_entries()}
-        self._is_nested = not _ledger.take_over()
-        self._status_before: int | None = None
+        ledger = _ledger_if_used()
+        self._before = {_name(entry) for entry in ledger.all_entries()} if ledger else set()
+        self._news = ledger.news() if ledger else None
+        guard = _exit.guard()
+        self._is_nested = guard.stands_down
+        guard.stands_down = True
         #: How the run ended, before a miss was looked at.
         self.status = 0
+        self._status_before: int | None = None
         self.was_stopped = ""
-        self._check_used_file(config.option.cassette_used)
         self._has_said = False
         self.outcomes: dict[str, str] = {}
         self.deselected = 0
         self.crashed: list[str] = []
-        LISTENERS.append(self.suite)
+        LISTENERS.append(self)
 
     def _check_used_file(self, name: str | None) -> None:
         if name is not None and not (self.config.invocation_params.dir / name).parent.is_dir():
@@ -79,7 +89,40 @@ class Run:
             )
         os.environ[_MODE_VARIABLE] = mode
 
-    # -- what a test missed ------------------------------------------------------------------------
+    # -- a listener of all sessions ----------------------------------------------------------------
+
+    @property
+    def suite(self) -> Suite:
+        """What was counted."""
+        if self._suite is None:
+            from ._suite import Suite
+
+            self._suite = Suite()
+        return self._suite
+
+    def counted(self, name: str) -> None:
+        """Count."""
+        self.suite.counted(name)
+
+    def used(self, recording: Recording, name: str) -> None:
+        """Keep what is told of a recording."""
+        self.suite.used(recording, name)
+
+    def unrecorded(self, what: str) -> None:
+        """Keep it for the test that runs."""
+        self.suite.unrecorded(what)
+
+    # -- tests -------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """See to it that cassettes are opened, once there is a test that wants one."""
+        wants_one = item.get_closest_marker("cassette") is not None
+        wants_one = wants_one or "_open_cassette" in getattr(item, "fixturenames", ())
+        if wants_one and not self.config.pluginmanager.has_plugin(_ITEMS):
+            from ._items import Items
+
+            self.config.pluginmanager.register(Items(self.config, self.suite), _ITEMS)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -87,46 +130,31 @@ class Run:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Fail the test in whose time something was stopped, whatever became of the error."""
         report = yield
-        error = call.excinfo.value if call.excinfo is not None else None
         stopped = self._new_stops(item.nodeid)
         if stopped:
-            from ._telling import swallowed
+            from ._telling import show_in_report
 
-            text = swallowed(stopped, item, report.outcome)
-            if not report.failed:
-                report.outcome = "failed"
-                report.longrepr = text
-                vars(report).pop("wasxfail", None)
-            elif not any(stops_in(error)):
-                report.sections.append(("httpx_cassette", text))
+            show_in_report(report, stopped, item, call.excinfo.value if call.excinfo is not None else None)
         return report
 
     def _new_stops(self, test: str) -> list[Stopped]:
         """Return what was stopped in a test since this was last asked."""
-        news = _ledger.news()
-        if news == self._news:
+        ledger = _ledger_if_used()
+        news = ledger.news() if ledger else None
+        if ledger is None or news == self._news:
             return []
+        from ._suite import merge_entries
+
         self._news = news
         counts: Counter[tuple[int, str, str, str]] = Counter()
         found: dict[tuple[int, str, str, str], Entry] = {}
-        for entry in _ledger.all_entries():
+        for entry in ledger.all_entries():
             if entry.test == test:
                 counts[_name(entry)] += entry.count
                 found[_name(entry)] = entry
         new = [entry for name, entry in found.items() if counts[name] > self._told[name]]
         self._told.update(counts - self._told)
         return merge_entries(new, lambda entry: True)
-
-    # -- the end of the run ------------------------------------------------------------------------
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Add what a worker of pytest-xdist counted; one that crashed hands nothing over."""
-        plain = getattr(node, "workeroutput", {}).get(_OUTPUT)
-        if plain is None:
-            self.crashed.append(str(node.gateway.id))
-        else:
-            self.suite.merge(plain)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep how each test ended: its worst phase."""
@@ -139,19 +167,32 @@ class Run:
         """Count what does not run."""
         self.deselected += len(list(items))
 
+    # -- the end of the run ------------------------------------------------------------------------
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Add what a worker of pytest-xdist counted; one that crashed hands nothing over."""
+        output = getattr(node, "workeroutput", None)
+        if output is None:
+            self.crashed.append(str(node.gateway.id))
+        elif output.get(_OUTPUT) is not None:
+            self.suite.merge(output[_OUTPUT])
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Make the status 2 if anything was stopped; a worker hands over what it counted."""
         self.status = int(session.exitstatus)
         self.was_stopped = str(session.shouldstop or session.shouldfail or "")
         if self._worker is not None:
-            self._worker[_OUTPUT] = self.suite.as_plain()
+            self._worker[_OUTPUT] = self._suite.as_plain() if self._suite is not None else None
             return
         if self.config.option.cassette_used is not None:
+            from ._suite import write_used
+
             write_used(self.suite, self.config.invocation_params.dir / self.config.option.cassette_used)
         if self.stopped() and session.exitstatus in _REPLACED:
             self._status_before = int(session.exitstatus)
-            session.exitstatus = EXIT_STATUS
+            session.exitstatus = _exit.EXIT_STATUS
 
     @property
     def wants_report(self) -> bool:
@@ -166,13 +207,20 @@ class Run:
 
     def stopped(self) -> list[Stopped]:
         """What was stopped in this run, by any of its processes."""
-        return merge_entries(_ledger.all_entries(), self._is_ours)
+        ledger = _ledger_if_used()
+        if ledger is None:
+            return []
+        from ._suite import merge_entries
 
-    def _is_ours(self, entry: Entry) -> bool:
-        if _name(entry) in self._before:
-            return False
         # Another run may share the file: both may be started by one that owns it.
-        return entry.pid == os.getpid() or entry.test in self.outcomes or _ledger.is_owner()
+        is_owner, pid = ledger.is_owner(), os.getpid()
+        return merge_entries(
+            ledger.all_entries(),
+            lambda entry: (
+                _name(entry) not in self._before
+                and (is_owner or entry.pid == pid or entry.test in self.outcomes)
+            ),
+        )
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what was missed, what else was not recorded, and what the recordings saved.
@@ -183,29 +231,30 @@ class Run:
         if self._worker is not None:
             return
         stopped = self.stopped()
-        if not (stopped or self.suite.totals or self.suite.lost or self.wants_report):
-            return
-        from ._telling import Teller
+        if stopped or self._suite is not None or self.wants_report:
+            from ._telling import Teller
 
-        self._has_said = True
-        Teller(terminalreporter.write_sep, terminalreporter.write_line).tell(
-            self, stopped, self._status_before
-        )
+            self._has_said = True
+            teller = Teller(terminalreporter.write_sep, terminalreporter.write_line)
+            teller.tell(self, stopped, self._status_before)
 
-    def pytest_unconfigure(self, config: pytest.Config) -> None:
+    def pytest_unconfigure(self) -> None:
         """Give the exit hook back what may still come, and the environment what it was."""
-        LISTENERS.remove(self.suite)
+        LISTENERS.remove(self)
         if self.config.option.cassette_mode is not None:
             if self._mode_before is None:
                 os.environ.pop(_MODE_VARIABLE, None)
             else:
                 os.environ[_MODE_VARIABLE] = self._mode_before
-        if self._worker is None and not self._has_said:
+        if self._worker is not None:
+            return  # What a worker missed is told by the controller.
+        if not self._has_said:
             self._say_all_the_same()
-        # What a worker missed is told by the controller; and 3 and 4 stay what they are.
-        if self._worker is None and not self._is_nested and self.status not in _KEPT:
-            _ledger.settle()
-            _ledger.hand_back()
+        if not self._is_nested and self.status not in _KEPT:
+            ledger = _ledger_if_used()
+            if ledger:
+                ledger.settle()
+            _exit.guard().stands_down = False
 
     def _say_all_the_same(self) -> None:
         """Print the reports where pytest was told to print no summary."""
@@ -213,10 +262,18 @@ class Run:
         if stopped:
             from ._telling import Teller
 
-            capture = self.config.pluginmanager.get_plugin("capturemanager")
+            capture: Any = self.config.pluginmanager.get_plugin("capturemanager")
             if capture is not None:
                 capture.suspend_global_capture(in_=False)
             Teller(_say_title, _say).tell_stopped(stopped, self._status_before)
+
+
+def _ledger_if_used() -> Any:
+    """Return the ledger, ``None`` where neither this process nor a child has used it so far."""
+    found = sys.modules.get("httpx_cassette._ledger")
+    if found is None and os.path.exists(os.environ.get(_arming.LEDGER_VARIABLE, "")):
+        from .. import _ledger as found
+    return found
 
 
 def _name(entry: Entry) -> tuple[int, str, str, str]:

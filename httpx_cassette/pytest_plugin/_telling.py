@@ -14,17 +14,36 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from .._exit import EXIT_STATUS
+from .._hooks import stops_in
 from ._suite import Stopped, Suite, Use
 
 if TYPE_CHECKING:
     from ._run import Run
 
-__all__ = ["Teller", "swallowed", "unused_test"]
+__all__ = ["Teller", "show_in_report", "unused_test"]
 
 #: Tests that are named where something happened in many.
 _TESTS = 10
 
 _EXPECTED = "  if it is meant: with httpx_cassette.expected_miss(): ... takes it back"
+
+
+def show_in_report(report: Any, stopped: list[Stopped], item: Any, error: BaseException | None) -> None:
+    """Fail a phase of a test in whose time something was stopped.
+
+    Args:
+        report: The report of the phase; it is changed.
+        stopped: What was stopped.
+        item: The test.
+        error: What came out of the phase.
+    """
+    text = swallowed(stopped, item, report.outcome)
+    if not report.failed:
+        report.outcome = "failed"
+        report.longrepr = text
+        vars(report).pop("wasxfail", None)
+    elif not any(stops_in(error)):
+        report.sections.append(("httpx_cassette", text))
 
 
 def swallowed(stopped: Iterable[Stopped], item: Any, outcome: str) -> str:
