@@ -19,7 +19,7 @@ What stops a call is not:
     - CassetteUnusable      the recording exists but cannot be answered from
     - CassetteWriteError    a paid answer could not be stored, and the error carries it; or a call was not
                             made because its answer could not be
-    - CallLimitReached      one more real call would exceed ``max_calls``
+    - CallLimitReached      one more real call would exceed ``max_calls``, or what the environment allows
     - CassetteAmbiguous     a call that could be answered from several cassettes that are open at once
     - NetworkRefused        a connection that goes round the cassette, while one is replayed
 
@@ -202,7 +202,7 @@ class CassetteWriteError(CassetteStop):
 
 
 class CallLimitReached(CassetteStop):
-    """One more real call would exceed ``max_calls``.
+    """One more real call would exceed ``max_calls``, or what the environment allows.
 
     Attributes:
         limit: The number of real calls allowed.

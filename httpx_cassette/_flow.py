@@ -390,7 +390,7 @@ def _forward(asked: _Asked, session: Session, flight: Flight) -> Generator[Step,
     served = Served("live", asked.key.fingerprint, sample=asked.sample)
     # Before the call: what fails here fails before anything is paid for.
     order = _order(asked, session, flight, served)
-    session.take_budget(asked.call, asked.target.stored)
+    session.take_budget(asked.call, asked.target.stored, asked.key.fingerprint)
     started = time.monotonic()
     try:
         head: LiveHead = yield Forward()

@@ -14,11 +14,11 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from . import _ledger
+from . import _budget, _ledger
 from ._call import Call
-from ._errors import CallLimitReached, CassetteMiss, CassetteStop, is_stop
+from ._errors import CallLimitReached, CassetteError, CassetteMiss, CassetteStop, is_stop
 from ._listening import LISTENERS, Listener
-from ._settings import Settings
+from ._settings import MAX_CALLS_VARIABLE, Settings
 
 if TYPE_CHECKING:
     from ._recording import Recording
@@ -95,27 +95,48 @@ class Session:
         with self.lock:
             heapq.heappush(self._given_back.setdefault(key, []), position)
 
-    def take_budget(self, call: Call, url: str) -> None:
-        """Count one real call.
+    def take_budget(self, call: Call, url: str, fingerprint: str = _budget.NO_FINGERPRINT) -> None:
+        """Count one real call, of this transport and of all.
+
+        Args:
+            call: The call that is about to be made.
+            url: Its URL, redacted.
+            fingerprint: Its key, where it has one.
 
         Raises:
-            CallLimitReached: It would be one more than ``max_calls``.
+            CallLimitReached: It would be one more than ``max_calls``, or than the environment allows.
         """
-        limit = self.settings.max_calls
+        limit, limit_of_all = self.settings.max_calls, self.settings.max_calls_of_all
         with self.lock:
-            if limit is None or self.stats.live < limit:
-                self.stats.live += 1
-                self._tell("live")
-                return
-        raise stop(
-            self.settings,
-            CallLimitReached(
-                f"one more real call would exceed max_calls={limit}: {call.method} {url}\n"
-                f"  to allow it: max_calls={limit + 1}, or HTTPX_CASSETTE_MAX_CALLS={limit + 1}",
-                {"limit": limit, "url": url},
-            ),
-            f"limit {limit}",
+            may_call = limit is None or self.stats.live < limit
+            self.stats.live += may_call
+        if not may_call:
+            raise self._limit_reached("max_calls", limit or 0, call, url)
+        try:
+            may_call = _budget.take(limit_of_all, fingerprint)
+        except CassetteError as error:
+            self._give_call_back()
+            facts = {"limit": limit_of_all or 0, "url": url}
+            report = f"{call.method} {url} was not called, because {error}"
+            raise stop(self.settings, CallLimitReached(report, facts), f"budget {error}") from error
+        if not may_call:
+            self._give_call_back()
+            whose = "processes that share it" if _budget.is_shared() else "transports of this process"
+            counted = f"\n  counted      the real calls of all {whose}"
+            raise self._limit_reached(MAX_CALLS_VARIABLE, limit_of_all or 0, call, url, counted)
+        self._tell("live")
+
+    def _give_call_back(self) -> None:
+        with self.lock:
+            self.stats.live -= 1
+
+    def _limit_reached(self, option: str, limit: int, call: Call, url: str, more: str = "") -> CassetteStop:
+        report = (
+            f"one more real call would exceed {option}={limit}: {call.method} {url}{more}\n"
+            f"  to allow it: {option}={limit + 1}"
         )
+        reached = CallLimitReached(report, {"limit": limit, "url": url})
+        return stop(self.settings, reached, f"{option}={limit}")
 
     def count_open(self, change: int) -> None:
         """Count the answers that are on their way to the caller and not yet stored."""

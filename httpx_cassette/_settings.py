@@ -32,6 +32,7 @@ Matcher: TypeAlias = "str | Callable[[Call], bool]"
 
 T = TypeVar("T")
 
+#: Limits the real calls of all transports, whatever each was given.
 MAX_CALLS_VARIABLE = "HTTPX_CASSETTE_MAX_CALLS"
 
 #: Calls that SDKs make unasked, that nobody wants recorded, and whose failure they shrug off:
@@ -41,7 +42,7 @@ KNOWN_PROBES = ("https://huggingface.co/api/agent-harnesses", "https://api.cereb
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every option of a transport; the documentation of each is at ``CassetteTransport``."""
+    """Every option of a transport, and what is set outside; documented at ``CassetteTransport``."""
 
     shelf: Shelf
     mode: Mode
@@ -55,6 +56,7 @@ class Settings:
     samples: int
     is_recordable: Callable[[int], bool]
     max_calls: int | None
+    max_calls_of_all: int | None
     chunk_size: int
     wire_chunk_size: int | None
     noise: bool
@@ -128,6 +130,7 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
         samples=options.read("samples", _read_count),
         is_recordable=options.read("record_statuses", _read_statuses),
         max_calls=options.read("max_calls", _read_max_calls),
+        max_calls_of_all=_read_max_calls_of_all(os.environ),
         chunk_size=options.read("chunk_size", _read_count),
         wire_chunk_size=options.read("wire_chunk_size", _read_optional_count),
         noise=options.read("noise", _read_flag),
@@ -228,16 +231,18 @@ def _read_optional_count(value: Any, name: str) -> int | None:
 
 
 def _read_max_calls(value: Any, name: str) -> int | None:
-    if value is None:
-        text = os.environ.get(MAX_CALLS_VARIABLE, "").strip()
-        if not text:
-            return None
-        if not text.isdecimal():
-            raise OptionError(f"{MAX_CALLS_VARIABLE}={text!r} is not understood; it takes a whole number")
-        return int(text)
-    if type(value) is not int or value < 0:
-        raise OptionError(f"{name}={value!r} is not understood; it takes a whole number, 0 for none at all")
-    return value
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise OptionError(f"{name}={value!r} is not understood; it takes a whole number, 0 for none at all")
+
+
+def _read_max_calls_of_all(environ: Mapping[str, str]) -> int | None:
+    text = environ.get(MAX_CALLS_VARIABLE, "").strip()
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise OptionError(f"{MAX_CALLS_VARIABLE}={text!r} is not understood; it takes a whole number")
+    return int(text)
 
 
 def _read_on_miss(value: Any, name: str) -> Any:

@@ -82,7 +82,8 @@ class Serving:
         ignore: The same for calls that are answered 404 here and never stored. Two known probes always are.
         samples: How many answers to keep for one fingerprint; replayed in order, the last repeats.
         record_statuses: Which status codes are stored, such as ``(200, "4xx")``; 2xx and 3xx by default.
-        max_calls: A run that would make one more real call stops. ``HTTPX_CASSETTE_MAX_CALLS`` sets it too.
+        max_calls: This transport stops a run that would make one more real call. What
+            ``HTTPX_CASSETTE_MAX_CALLS`` allows is counted over all transports of a process, and holds too.
         chunk_size: Characters of text in each delta of a replayed stream.
         wire_chunk_size: Bytes in each chunk of a replayed stream; ``None`` gives one event a chunk.
         noise: Adds what real servers of the format add and parsers must bear: empty deltas, comments, pings,

@@ -47,7 +47,8 @@ PARTS = {
         "flow ledger settings key cassette redact data",
     ),
     "flow": Part(
-        "_flow _session _flight _search _explain _answer _sink _live_stream _pieces _decoding _listening",
+        "_flow _session _budget _flight _search _explain _answer _sink _live_stream _pieces _decoding "
+        "_listening",
         "miss ledger settings dialects dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
@@ -102,6 +103,7 @@ FILES = {
     "_cassette": "cassettes",
     "_open_file": "cassettes",
     "_rewrite": "cassettes",
+    "_budget": "the real calls that processes count together",
     "_prompt_files": "prompt files",
     "_project": "pyproject.toml",
     "_exit": "the ledger of child processes",

@@ -18,6 +18,7 @@ from httpx_cassette import (
     Mode,
     OptionError,
     SystemPromptMissing,
+    _budget,
     _ledger,
 )
 from httpx_cassette._call import Call
@@ -438,19 +439,13 @@ async def test_known_probes_and_own_ones_are_answered_here(colour: Colour, tmp_p
             await client.get(probes[0])
 
 
-@pytest.mark.parametrize("way", ["argument", "environment"])
 @in_every_colour
-async def test_one_real_call_too_many_stops_loudly(
-    colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    """The limit holds in record and live; what is recorded is still answered."""
+async def test_one_real_call_too_many_stops_loudly(colour: Colour, tmp_path: Path) -> None:
+    """The limit of a transport holds in record and live; what is recorded is still answered."""
     path = tmp_path / "chat.jsonl"
-    options = {"max_calls": 1} if way == "argument" else {}
-    if way == "environment":
-        monkeypatch.setenv("HTTPX_CASSETTE_MAX_CALLS", "1")
     upstream = router()
     upstream.post(url__startswith=URL).mock(side_effect=lambda request: answer())
-    async with colour.client(path, upstream, mode="record", **options) as client:
+    async with colour.client(path, upstream, mode="record", max_calls=1) as client:
         await client.ask()
         await client.ask()
         with pytest.raises(CallLimitReached) as caught:
@@ -458,27 +453,60 @@ async def test_one_real_call_too_many_stops_loudly(
         with pytest.raises(CallLimitReached):
             await client.ask(chat("More"))
 
-    expected = (
-        f"one more real call would exceed max_calls=1: POST {URL}\n"
-        "  to allow it: max_calls=2, or HTTPX_CASSETTE_MAX_CALLS=2"
-    )
+        assert 1 == client.transport.stats.live
+
+    expected = f"one more real call would exceed max_calls=1: POST {URL}\n  to allow it: max_calls=2"
     assert expected == str(caught.value)
     assert (1, URL) == (caught.value.limit, caught.value.url)
     assert not isinstance(caught.value, Exception)
-    async with colour.client(path, upstream, mode="live", **options) as client:
+    async with colour.client(path, upstream, mode="live", max_calls=1) as client:
         await client.ask()
         with pytest.raises(CallLimitReached) as caught:
             await client.ask(url=f"{URL}?key=sk-secret")
     assert expected == str(caught.value)
 
 
-def test_max_calls_outside_is_read_carefully(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The argument wins over the environment, and what is no number is refused."""
-    monkeypatch.setenv("HTTPX_CASSETTE_MAX_CALLS", "many")
+@pytest.mark.parametrize("counted", ["transports of this process", "processes that share it"])
+@in_every_colour
+async def test_the_environment_limits_all_transports_together(
+    colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: str
+) -> None:
+    """Whatever each transport was given: two calls are made in all, and a third one stops."""
+    path = tmp_path / "chat.jsonl"
+    monkeypatch.setattr(_budget, "_made", 0)
+    monkeypatch.setenv("HTTPX_CASSETTE_MAX_CALLS", "2")
+    if counted == "processes that share it":
+        monkeypatch.setenv("HTTPX_CASSETTE_BUDGET", str(tmp_path / "budget"))
+    upstream = router()
+    route = upstream.post(URL).mock(side_effect=lambda request: answer())
+    async with colour.client(path, upstream, mode="record", max_calls=9) as client:
+        await client.ask()
+        await client.ask()
+    async with colour.client(path, upstream, mode="live") as client:
+        await client.ask()
+        with pytest.raises(CallLimitReached) as caught:
+            await client.ask()
 
-    assert 3 == read_settings(tmp_path / "a.jsonl", {"max_calls": 3}).max_calls
+        assert 1 == client.transport.stats.live
+
+    assert 2 == route.call_count
+    assert (
+        f"one more real call would exceed HTTPX_CASSETTE_MAX_CALLS=2: POST {URL}\n"
+        f"  counted      the real calls of all {counted}\n"
+        "  to allow it: HTTPX_CASSETTE_MAX_CALLS=3"
+    ) == str(caught.value)
+    assert (2, URL) == (caught.value.limit, caught.value.url)
+
+
+def test_max_calls_outside_is_read_carefully(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It holds beside the argument, and what is no number is refused."""
+    monkeypatch.setenv("HTTPX_CASSETTE_MAX_CALLS", "7")
+    found = read_settings(tmp_path / "a.jsonl", {"max_calls": 3})
+
+    assert (3, 7) == (found.max_calls, found.max_calls_of_all)
+    monkeypatch.setenv("HTTPX_CASSETTE_MAX_CALLS", "many")
     with pytest.raises(OptionError) as caught:
-        read_settings(tmp_path / "a.jsonl", {})
+        read_settings(tmp_path / "a.jsonl", {"max_calls": 3})
     assert "HTTPX_CASSETTE_MAX_CALLS='many' is not understood; it takes a whole number" == str(caught.value)
 
 

@@ -69,7 +69,7 @@ def test_every_option_is_documented_in_the_signature() -> None:
         "record_statuses": "is_recordable",
         "fsync": "shelf",
     }
-    assert {renamed.get(name, name) for name in OPTIONS} | {"is_mode_given"} == {
+    assert {renamed.get(name, name) for name in OPTIONS} | {"is_mode_given", "max_calls_of_all"} == {
         field.name for field in dataclasses.fields(Settings)
     }
 
@@ -201,17 +201,28 @@ def test_options_are_taken_as_they_are_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "option", "limit"),
-    [(None, None, None), (None, 0, 0), ("5", None, 5), (" 5 ", None, 5), ("5", 2, 2), ("", None, None)],
+    ("variable", "option", "limits"),
+    [
+        (None, None, (None, None)),
+        (None, 0, (0, None)),
+        ("5", None, (None, 5)),
+        (" 5 ", 2, (2, 5)),
+        ("0", 2, (2, 0)),
+        ("", None, (None, None)),
+    ],
 )
 def test_the_limit_of_calls_can_come_from_outside(
-    monkeypatch: pytest.MonkeyPatch, variable: str | None, option: int | None, limit: int | None
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str | None,
+    option: int | None,
+    limits: tuple[int | None, int | None],
 ) -> None:
-    """The variable applies where no argument is given."""
+    """The argument limits the transport, the variable all of them."""
     if variable is not None:
         monkeypatch.setenv("HTTPX_CASSETTE_MAX_CALLS", variable)
+    found = settings(max_calls=option)
 
-    assert limit == settings(max_calls=option).max_calls
+    assert limits == (found.max_calls, found.max_calls_of_all)
 
 
 def test_a_limit_of_calls_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
