@@ -18,10 +18,12 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from ._allowed import ONLY_VARIABLE, Allowed
 from ._answer import Forwarded, Replayed, Served, replay
 from ._call import Call, Json, LiveHead
 from ._cassette import Appended
 from ._errors import (
+    CallLimitReached,
     CassetteError,
     CassetteMiss,
     CassetteStop,
@@ -167,6 +169,8 @@ def exchange(call: Call, session: Session, owner: Owner) -> Generator[Step, Any,
     if settings.ignore is not None and settings.ignore(call):
         return _ignored(session)
     if settings.mode is Mode.LIVE:
+        if settings.allowed is not None:
+            raise _not_allowed(call, settings, settings.allowed)
         session.take_budget(call, read_target(call.url, settings.redaction).stored)
         return (yield from _pass(call, settings))
     return (yield from _record(_ask(call, session), session, owner))
@@ -206,6 +210,18 @@ def _pass(call: Call, settings: Settings) -> Generator[Step, Any, Forwarded]:
         url = read_target(call.url, settings.redaction).stored
         log.info("real call: %s %s -> %s", call.method, url, head.status)
     return Forwarded(None, Served("live"))
+
+
+def _not_allowed(call: Call, settings: Settings, allowed: Allowed) -> CassetteStop:
+    """Refuse a live call: it has no key by which it could be allowed."""
+    url = read_target(call.url, settings.redaction).stored
+    refused = CallLimitReached(
+        f"a live call is not allowed: {call.method} {url}\n"
+        f"  refused      {allowed.refusal}; in mode live a call has no fingerprint\n"
+        f"  to allow it: mode='record', or run without {ONLY_VARIABLE}",
+        {"limit": 0, "url": url},
+    )
+    return stop(settings, refused, f"live {call.method} {url}")
 
 
 def _ignored(session: Session) -> Replayed:
@@ -316,7 +332,7 @@ def _no_key(error: CassetteError, call: Call, target: Target, settings: Settings
 
 
 def _miss(asked: _Asked, session: Session) -> CassetteStop:
-    """Return the miss, with the nearest recording and what to do."""
+    """Return the miss, with the nearest recording and what to do; or why the call may not be made."""
     settings = session.settings
     session.count("missed")
     try:
@@ -334,9 +350,11 @@ def _miss(asked: _Asked, session: Session) -> CassetteStop:
 def _plain_miss(asked: _Asked, settings: Settings, error: Exception) -> CassetteMiss:
     """Return a miss without its report, for the day when making the report fails."""
     paths = tuple(cassette.path for cassette in settings.shelf.cassettes)
+    refused = f"  refused      {settings.allowed.refusal}\n" if settings.allowed is not None else ""
     return CassetteMiss(
         f"no recording for {asked.name} in {' and '.join(paths)}\n"
         f"  fingerprint  {asked.key.fingerprint}\n"
+        f"{refused}"
         f"  the report could not be made: {type(error).__name__}; please report it",
         {
             "fingerprint": asked.key.fingerprint,
@@ -387,10 +405,13 @@ def _record(asked: _Asked, session: Session, owner: Owner) -> Generator[Step, An
 
 
 def _forward(asked: _Asked, session: Session, flight: Flight) -> Generator[Step, Any, Answer]:
-    served = Served("live", asked.key.fingerprint, sample=asked.sample)
+    fingerprint, allowed = asked.key.fingerprint, session.settings.allowed
+    if allowed is not None and fingerprint not in allowed.fingerprints:
+        raise _miss(asked, session)
+    served = Served("live", fingerprint, sample=asked.sample)
     # Before the call: what fails here fails before anything is paid for.
     order = _order(asked, session, flight, served)
-    session.take_budget(asked.call, asked.target.stored, asked.key.fingerprint)
+    session.take_budget(asked.call, asked.target.stored, fingerprint)
     started = time.monotonic()
     try:
         head: LiveHead = yield Forward()

@@ -88,6 +88,7 @@ class MissFacts:
         masks: The masks of the policy in force, as it was given them.
         key_version: The version of the key.
         is_mode_given: Whether the mode was an argument, which the environment variable does not override.
+        refusal: Why the call may not be made, where the mode would have made it.
         notes: More lines for the end of the report.
     """
 
@@ -106,6 +107,7 @@ class MissFacts:
     masks: Masks = ()
     key_version: int = 1
     is_mode_given: bool = False
+    refusal: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -150,9 +152,18 @@ def command_line(argv: Sequence[str]) -> str:
 def _how_to_record(argv: Sequence[str], command: Sequence[str]) -> str:
     if command and shlex.join(command).isprintable():
         return shlex.join(command)
-    if any(_WORKER.match(f"{option} {code}") for option, code in pairwise(argv)):
+    if _is_worker(argv):
         return "set HTTPX_CASSETTE_MODE=record for the program that started this process"
     return f"HTTPX_CASSETTE_MODE=record {command_line(argv)}"
+
+
+def _how_to_allow(argv: Sequence[str]) -> str:
+    command = "COMMAND" if _is_worker(argv) else command_line(argv)
+    return f"have a run miss it first: httpx-cassette run --misses FILE -- {command}"
+
+
+def _is_worker(argv: Sequence[str]) -> bool:
+    return any(_WORKER.match(f"{option} {code}") for option, code in pairwise(argv))
 
 
 def _size(lines: Sequence[str]) -> int:
@@ -168,7 +179,8 @@ def _first_line(facts: MissFacts) -> str:
 def _asked_lines(facts: MissFacts) -> list[str]:
     model = [_fact("model", cut(facts.model, 100))] if facts.model else []
     key = f"{cut(facts.fingerprint, 64)} (key version {facts.key_version}, dialect {cut(facts.dialect, 40)})"
-    return [*model, _fact("fingerprint", key)]
+    refused = [_fact("refused", cut(facts.refusal, 400))] if facts.refusal else []
+    return [*model, _fact("fingerprint", key), *refused]
 
 
 def _fact(label: str, text: str) -> str:
@@ -208,7 +220,7 @@ def _nearest_lines(facts: MissFacts, room: int) -> list[str]:
     if found is None:
         return [_fact("nearest", "none: there is no recording to compare with")]
     where = f"{cut(found.candidate.where, 200)}, recorded {cut(found.candidate.at, 40)}"
-    lines = [_fact("nearest", f"{where}: {_tally(found)}")]
+    lines = [_fact("nearest", f"{where}: {_tally(found, bool(facts.refusal))}")]
     if found.is_partial:
         lines.append(
             _fact("", f"of the newest {_count(found.looked_at, 'recording')}: looking at more takes too long")
@@ -226,8 +238,10 @@ def _nearest_lines(facts: MissFacts, room: int) -> list[str]:
     return [*lines, f"    ... and {more:,} more"] if more else lines
 
 
-def _tally(found: Nearest) -> str:
+def _tally(found: Nearest, is_refused: bool) -> str:
     number, fields = len(found.changes), found.fields
+    if not number and is_refused:  # In rerecord: what is recorded would be asked once more.
+        return "the same request"
     if not number:
         return "the same request, keyed under another policy or key version; record once more under this one"
     if number > fields:
@@ -243,12 +257,12 @@ def _shown_path(path: str) -> str:
 
 
 def _advice_lines(facts: MissFacts) -> list[str]:
-    how = _how_to_record(facts.argv, facts.command)
+    how = _how_to_allow(facts.argv) if facts.refusal else _how_to_record(facts.argv, facts.command)
     written = facts.cassettes[-1] if facts.cassettes else None
     if written is not None and not written.is_writable:
         path = cut(written.path, 160)
         how = f"{path} cannot be written: make it writable, or list another after it, and: {how}"
-    if facts.is_mode_given:
+    if facts.is_mode_given and not facts.refusal:
         how = (
             "mode='record' in place of the mode='replay' that the code gives, or give none there and: " + how
         )

@@ -61,6 +61,7 @@ def find_miss(
         masks=settings.policy.masks,
         key_version=KEY_VERSION,
         is_mode_given=settings.is_mode_given,
+        refusal=settings.allowed.refusal if settings.allowed is not None else None,
         notes=notes,
     )
     made = miss(facts)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from ._allowed import Allowed, allowed_outside
 from ._call import Call, Json
 from ._cassette import Cassette, open_cassette
 from ._errors import CassetteMiss, OptionError
@@ -47,6 +48,7 @@ class Settings:
     shelf: Shelf
     mode: Mode
     is_mode_given: bool
+    allowed: Allowed | None
     require_system: bool | Literal["anywhere"] | Callable[[Call], bool]
     prompt_files: PromptFiles
     policy: KeyPolicy
@@ -121,6 +123,8 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
         shelf=shelf,
         mode=mode,
         is_mode_given=is_mode_given,
+        # In replay there is no real call to refuse.
+        allowed=None if mode is Mode.REPLAY else allowed_outside(),
         require_system=options.read("require_system", _read_require_system),
         prompt_files=options.read("prompt_files", lambda value, name: PromptFiles(value)),
         policy=options.read("key_policy", _read_policy),

@@ -53,7 +53,7 @@ PARTS = {
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
     "ledger": Part("_ledger _expected_miss _hooks _arming _exit _ledger_file", "data"),
-    "settings": Part("_settings _project _mode", "key cassette redact data"),
+    "settings": Part("_settings _allowed _project _mode", "key cassette redact data"),
     "dialects": Part("dialects", "providers dialect data"),
     # Never each other, whatever their order here.
     "providers": Part(
@@ -104,6 +104,7 @@ FILES = {
     "_open_file": "cassettes",
     "_rewrite": "cassettes",
     "_budget": "the real calls that processes count together",
+    "_allowed": "the fingerprints of the real calls that may be made",
     "_prompt_files": "prompt files",
     "_project": "pyproject.toml",
     "_exit": "the ledger of child processes",

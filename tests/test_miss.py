@@ -100,6 +100,29 @@ def test_a_worker_is_not_started_by_hand(argv: tuple[str, ...]) -> None:
     ) in compose(replace(facts, is_mode_given=True)).splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        (("python", "app.py"), "python app.py"),
+        (("python", "-c", "from multiprocessing.spawn import spawn_main"), "COMMAND"),
+    ],
+    ids=["program", "worker"],
+)
+@pytest.mark.parametrize("is_mode_given", [True, False])
+def test_a_call_that_may_not_be_made_says_why(
+    argv: tuple[str, ...], command: str, is_mode_given: bool
+) -> None:
+    """The mode would have made it, so the advice is not to change the mode."""
+    refused = replace(facts_of({}), argv=argv, refusal="not on the list", is_mode_given=is_mode_given)
+
+    assert (
+        HEAD + "  refused      not on the list\n"
+        f"  cassette     {PATH}: 0 recordings\n"
+        "  nearest      none: there is no recording to compare with\n"
+        f"  to record it: have a run miss it first: httpx-cassette run --misses FILE -- {command}"
+    ) == compose(refused)
+
+
 def test_one_text_was_changed() -> None:
     """A short text is shown inline."""
     facts = facts_of(

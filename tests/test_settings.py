@@ -69,9 +69,11 @@ def test_every_option_is_documented_in_the_signature() -> None:
         "record_statuses": "is_recordable",
         "fsync": "shelf",
     }
-    assert {renamed.get(name, name) for name in OPTIONS} | {"is_mode_given", "max_calls_of_all"} == {
-        field.name for field in dataclasses.fields(Settings)
-    }
+    assert {renamed.get(name, name) for name in OPTIONS} | {
+        "allowed",
+        "is_mode_given",
+        "max_calls_of_all",
+    } == {field.name for field in dataclasses.fields(Settings)}
 
 
 def test_the_policy_on_a_line_is_what_differs_from_the_default() -> None:
