@@ -114,7 +114,8 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
     """
     options = _Options(given, project_defaults())
     mode = options.read("mode", lambda value, name: value if value is None else resolve_mode(value, {}))
-    is_mode_given = mode is not None
+    # What the code gives is in the way of a recording only if it is this: a ceiling is outside.
+    is_mode_given = mode is Mode.REPLAY
     mode = resolve_mode(mode, os.environ)
     shelf = _read_shelf(cassette, options.read("fsync", _read_flag))
     if mode in (Mode.RECORD, Mode.RERECORD):

@@ -125,6 +125,17 @@ def test_fsync_is_the_cassettes(fsync: bool) -> None:
     assert before is read_settings(shared, {"fsync": fsync}).shelf.written.fsync
 
 
+@pytest.mark.parametrize(("mode", "is_given"), [(None, False), ("replay", True), ("record", False)])
+def test_a_mode_in_the_code_counts_where_it_keeps_from_recording(
+    mode: str | None, is_given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the ceiling is what a miss is due to, the report does not blame the code."""
+    monkeypatch.setenv("HTTPX_CASSETTE_MODE", "replay")
+    found = settings(mode=mode)
+
+    assert (Mode.REPLAY, is_given) == (found.mode, found.is_mode_given)
+
+
 def test_recording_asks_for_a_file_that_can_be_written(folder: Path) -> None:
     """Before anything is paid."""
     assert Mode.RECORD is settings(mode="record").mode
