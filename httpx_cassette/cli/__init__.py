@@ -1,11 +1,19 @@
-"""The command ``httpx-cassette``. Exit status 0 is fine, 1 could not do it, 2 a miss or a finding."""
+"""The command ``httpx-cassette``. Exit status 0 is fine, 1 could not do it, 2 a miss or a finding.
+
+``stand-in`` runs another command and ends as it did.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
+
+from .._errors import CassetteError
+from ._command import CannotRun, say
 
 __all__ = ["main"]
 
@@ -16,37 +24,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The words after the command's name; those of the process by default.
     """
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.main(options)
+    except CassetteError as error:
+        say(f"Error: {error}")
+        return error.status if isinstance(error, CannotRun) else 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # Whoever read the output has seen enough (``| head``); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one sentence. Not with argparse's status 2, which is that of a miss."""
+        self.exit(1, f"Error: {message}; see {self.prog} --help\n")
+
+
+def _parser() -> argparse.ArgumentParser:
     from .. import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="httpx-cassette",
         description="Record each exchange with a language model once, replay it offline for ever.",
+        epilog="Exit status: 0 fine, 1 could not do it, 2 a miss.",
     )
     parser.add_argument("--version", action="version", version=f"httpx_cassette {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo = commands.add_parser(
         "demo",
         help="show the whole thing on this machine: no key, no network, under ten seconds",
         description="Ask a stand-in model twice, record, stop it, replay 40 runs, edit the prompt and miss.",
     )
     demo.add_argument("--keep", metavar="FOLDER", help="leave the program and its cassette in this folder")
+    demo.set_defaults(main=_demo)
     stand_in = commands.add_parser(
         "stand-in",
         help="serve answers that look like OpenAI's, to record against where there is no key",
+        usage="httpx-cassette stand-in [--port PORT] [-- COMMAND ...]",
         description="Run a command with OPENAI_BASE_URL set to a stand-in for a model; or serve till Ctrl-C.",
     )
     stand_in.add_argument("--port", type=int, default=8377, help="where to listen (default: %(default)s)")
-    stand_in.add_argument("run", nargs=argparse.REMAINDER, metavar="[--] COMMAND", help="what to run")
-    options = parser.parse_args(arguments)
-    try:
-        if options.command == "stand-in":
-            from .stand_in import run_stand_in
+    stand_in.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run")
+    stand_in.set_defaults(main=_stand_in)
+    return parser
 
-            return run_stand_in(options.run[options.run[:1] == ["--"] :], options.port)
-        from .demo import run_demo
 
-        return run_demo(options.keep)
-    except BrokenPipeError:
-        # Whoever read the output has seen enough (``| head``); what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+def _command_of(options: argparse.Namespace) -> list[str]:
+    command: list[str] = options.words[options.words[:1] == ["--"] :]
+    return command
+
+
+# Each command is imported when it is run: the demo and the stand-in bring a server.
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo import run_demo
+
+    return run_demo(options.keep)
+
+
+def _stand_in(options: argparse.Namespace) -> int:
+    from .stand_in import run_stand_in
+
+    return run_stand_in(_command_of(options), options.port)

@@ -6,14 +6,13 @@ It listens on the same port each time, because the address is part of every key.
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 
 from ..stand_in import StandInServer
+from ._command import run_command
 
 __all__ = ["run_stand_in"]
 
@@ -25,24 +24,20 @@ def run_stand_in(command: Sequence[str], port: int) -> int:
         command: A program and its arguments, which finds the server in ``OPENAI_BASE_URL``; none waits for
             Ctrl-C.
         port: The port of 127.0.0.1 to listen on; 0 takes a free one.
+
+    Raises:
+        CannotRun: There is no such program, or it cannot be run.
     """
     try:
         server = StandInServer(port=port)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        print(f"port {port} cannot be listened on: {reason}; give another: --port", file=sys.stderr)
+        print(f"Error: port {port} cannot be listened on: {reason}; give another: --port", file=sys.stderr)
         return 1
     with server:
         settings = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "stand-in"}
         if command:
-            try:
-                status = subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
-            except KeyboardInterrupt:
-                return 128 + signal.SIGINT  # The command had it too.
-            except OSError as error:
-                print(f"{command[0]} cannot be run: {error.strerror}", file=sys.stderr)
-                return 1
-            return status if status >= 0 else 128 - status  # As a shell says that a signal ended it.
+            return run_command(command, settings)
         for name, value in settings.items():
             print(f"export {name}={value}", flush=True)
         print("no model, but it answers in OpenAI's chat format; Ctrl-C ends it", file=sys.stderr)
