@@ -1,6 +1,6 @@
 """The command ``httpx-cassette``. Exit status 0 is fine, 1 could not do it, 2 a miss or a finding.
 
-``stand-in`` runs another command and ends as it did.
+``run`` and ``stand-in`` run another command, and where nothing was missed end as it did.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .._errors import CassetteError
+from .._errors import CassetteError, OptionError
 from ._command import CannotRun, say
 
 __all__ = ["main"]
+
+#: What is typed, for help and for whoever forgets the command.
+_EXAMPLES = {
+    "run": "httpx-cassette run --misses misses.jsonl -- python app.py",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,6 +67,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--keep", metavar="FOLDER", help="leave the program and its cassette in this folder")
     demo.set_defaults(main=_demo)
+    run = commands.add_parser(
+        "run",
+        help="run a command in replay, and end with 2 if any process of it missed",
+        usage="httpx-cassette run [--mode MODE] [--misses FILE] -- COMMAND ...",
+        description="Run a command under the replay ceiling: nothing is paid for. If any process of it "
+        "missed a call, the exit status is 2, whatever became of the error; otherwise it is the command's.",
+        epilog=f"Example: {_EXAMPLES['run']}",
+    )
+    run.add_argument(
+        "--mode", help="replay (the default); or record, rerecord or live, and then there is no ceiling"
+    )
+    run.add_argument("--misses", metavar="FILE", help="write what was missed to this file, anew")
+    _add_command(run, _EXAMPLES["run"])
+    run.set_defaults(main=_run)
     stand_in = commands.add_parser(
         "stand-in",
         help="serve answers that look like OpenAI's, to record against where there is no key",
@@ -69,13 +88,21 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a command with OPENAI_BASE_URL set to a stand-in for a model; or serve till Ctrl-C.",
     )
     stand_in.add_argument("--port", type=int, default=8377, help="where to listen (default: %(default)s)")
-    stand_in.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run")
+    _add_command(stand_in)
     stand_in.set_defaults(main=_stand_in)
     return parser
 
 
+def _add_command(parser: _Parser, example: str | None = None) -> None:
+    """Have a parser take a command: all that stands after ``--``; with an example it must be there."""
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run")
+    parser.set_defaults(example=example)
+
+
 def _command_of(options: argparse.Namespace) -> list[str]:
     command: list[str] = options.words[options.words[:1] == ["--"] :]
+    if options.example and not command:
+        raise OptionError(f"no command is given; write it after --, such as: {options.example}")
     return command
 
 
@@ -86,6 +113,12 @@ def _demo(options: argparse.Namespace) -> int:
     from .demo import run_demo
 
     return run_demo(options.keep)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from .run import run_run
+
+    return run_run(_command_of(options), options.mode, options.misses)
 
 
 def _stand_in(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Run a command of the user's as a child process: its variables, its signals, its exit status.
+"""Run a command of the user's as a child process: its variables, its signals, its exit status, its ledger.
 
 What ends is told as a shell tells it: the command's own status, 128 and the number of the signal that ended
 it, 127 where there is no such program and 126 where it cannot be run.
@@ -14,13 +14,20 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
-from .._errors import CassetteError
+from .._budget import BUDGET_VARIABLE
+from .._errors import CassetteError, OptionError
+from .._exit import EXIT_STATUS
+from .._ledger import LEDGER_VARIABLE, Entry, read_entries
+from .._mode import MODE_VARIABLE, Mode, resolve_mode
 
-__all__ = ["CannotRun", "run_command", "say"]
+__all__ = ["CannotRun", "Watch", "counted", "run_command", "say", "told", "watched"]
 
 #: Sent by the terminal to the command as well.
 _OF_TERMINAL = ("SIGINT", "SIGQUIT")
@@ -94,6 +101,93 @@ def _handling(handlers: Mapping[str, object]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+# -- what the processes of a command leave -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the processes of a command share.
+
+    Args:
+        folder: For files that are gone when the command has ended.
+        budget: Where they count the real calls that they make.
+        mode: The mode that they run in, where the code gives none.
+    """
+
+    folder: Path
+    budget: str
+    mode: Mode
+
+    def run(self, command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, tuple[Entry, ...]]:
+        """Run a command; return its exit status, and the calls that were stopped in any of its processes.
+
+        Args:
+            command: A program and its arguments.
+            variables: What is set for it beside what they share.
+
+        Raises:
+            CannotRun: There is no such program, or it cannot be run.
+        """
+        ledger = str(self.folder / "ledger.jsonl")
+        shared = {MODE_VARIABLE: self.mode.value, LEDGER_VARIABLE: ledger, BUDGET_VARIABLE: self.budget}
+        status = run_command(command, {**shared, **variables})
+        return status, read_entries(ledger)
+
+
+@contextmanager
+def watched(mode: str, option: str) -> Iterator[Watch]:
+    """Give what the processes of a command share; it is gone when the block is left.
+
+    Args:
+        mode: The mode that is asked for.
+        option: The words that ask for it.
+
+    Raises:
+        OptionError: There is no such mode, or the ceiling forbids it.
+        CassetteError: There is no folder for temporary files.
+    """
+    asked = resolve_mode(mode, {})
+    if resolve_mode(asked, os.environ) is not asked:
+        raise OptionError(
+            f"{MODE_VARIABLE}=replay is a ceiling, and {option} would make real calls; unset it first"
+        )
+    try:
+        # What is still written by a process that outlives the command must not come back: so a folder.
+        made = tempfile.TemporaryDirectory(prefix="httpx-cassette-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise CassetteError(f"there is no folder for temporary files: {error.strerror}") from error
+    with made as folder:
+        # A limit that is in force already stays so, with what was counted for it.
+        budget = os.environ.get(BUDGET_VARIABLE) or os.path.join(folder, "budget")
+        yield Watch(Path(folder), os.path.abspath(budget), asked)
+
+
+def told(status: int, stopped: Sequence[Entry], *, names_misses: bool) -> int:
+    """Say which calls were stopped, if any; return the exit status that comes of it.
+
+    Args:
+        status: The command's own.
+        stopped: What its processes left.
+        names_misses: Whether a call without a recording was stopped for that reason, and no other.
+    """
+    if not stopped:
+        return status
+    calls = {(entry.kind, entry.key) for entry in stopped}
+    missed = sum(names_misses and kind == "CassetteMiss" for kind, _ in calls)
+    said = [f"{counted(missed, 'call')} missed"] if missed else []
+    if others := len(calls) - missed:
+        said.append(f"{others} stopped otherwise" if said else f"{counted(others, 'call')} stopped")
+    where = counted(len({entry.pid for entry in stopped}), "process", "es")
+    own = "" if status == EXIT_STATUS else f" (the command ended with {status})"
+    say(f"httpx-cassette: {' and '.join(said)}, in {where}, so the exit status is {EXIT_STATUS}{own}")
+    return EXIT_STATUS
+
+
+def counted(number: int, what: str, plural: str = "s") -> str:
+    """Return a number and what it counts."""
+    return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
 def say(text: str) -> None:
