@@ -115,7 +115,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_command_has_help() -> None:
     """Help is one line for each command, and a page of its own."""
-    words = {"demo": "--keep FOLDER", "run": "--misses FILE", "stand-in": "--port"}
+    words = {"demo": "--keep FOLDER", "run": "--misses FILE", "record": "--from FILE", "stand-in": "--port"}
     page = run("--help").stdout
 
     for command, option in words.items():

@@ -151,7 +151,7 @@ def test_block_runs(block: Block, loopback_server: None, outcomes: dict[str, Out
 
 def test_the_first_recording_is_replayed(loopback_server: None, outcomes: dict[str, Outcome | None]) -> None:
     """The first run of app.py records, the second prints the same answer and replays."""
-    first, second = (
+    first, second, *_ = (
         outcomes[block.name]
         for block in BLOCKS
         if block.text.endswith("python app.py\n") and block.language == "sh"

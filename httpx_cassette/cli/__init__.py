@@ -1,6 +1,6 @@
 """The command ``httpx-cassette``. Exit status 0 is fine, 1 could not do it, 2 a miss or a finding.
 
-``run`` and ``stand-in`` run another command, and where nothing was missed end as it did.
+``run``, ``record`` and ``stand-in`` run another command, and where nothing was missed end as it did.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = ["main"]
 #: What is typed, for help and for whoever forgets the command.
 _EXAMPLES = {
     "run": "httpx-cassette run --misses misses.jsonl -- python app.py",
+    "record": "httpx-cassette record --from misses.jsonl -- python app.py",
 }
 
 
@@ -81,6 +82,25 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--misses", metavar="FILE", help="write what was missed to this file, anew")
     _add_command(run, _EXAMPLES["run"])
     run.set_defaults(main=_run)
+    record = commands.add_parser(
+        "record",
+        help="run a command and make the real calls that an earlier run missed, none other",
+        description="Show the calls that an earlier run missed, then run a command that may make and record "
+        "these. Any other real call in any process of it is refused, and the exit status is 2.",
+        usage="httpx-cassette record --from FILE [--max-calls N] -- COMMAND ...",
+        epilog=f"Example: {_EXAMPLES['record']}",
+    )
+    record.add_argument(
+        "--from", dest="misses", metavar="FILE", required=True, help="what httpx-cassette run --misses wrote"
+    )
+    record.add_argument(
+        "--max-calls",
+        type=_count,
+        metavar="N",
+        help="the most real calls of all processes together, those that are tried again included",
+    )
+    _add_command(record, _EXAMPLES["record"])
+    record.set_defaults(main=_record)
     stand_in = commands.add_parser(
         "stand-in",
         help="serve answers that look like OpenAI's, to record against where there is no key",
@@ -91,6 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_command(stand_in)
     stand_in.set_defaults(main=_stand_in)
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of calls")
+    return int(text)
 
 
 def _add_command(parser: _Parser, example: str | None = None) -> None:
@@ -119,6 +145,12 @@ def _run(options: argparse.Namespace) -> int:
     from .run import run_run
 
     return run_run(_command_of(options), options.mode, options.misses)
+
+
+def _record(options: argparse.Namespace) -> int:
+    from .record import run_record
+
+    return run_record(_command_of(options), options.misses, options.max_calls)
 
 
 def _stand_in(options: argparse.Namespace) -> int:

@@ -1,0 +1,116 @@
+"""``httpx-cassette record``: exactly what an earlier run missed is paid for, any other real call is refused.
+
+Which calls these are is shown before the command is run. They may be tried again, as SDKs do after a failure,
+and stopped by a limit that holds for all processes of the command together.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from .._allowed import ONLY_VARIABLE, allowed_text, is_fingerprint
+from .._budget import calls_made
+from .._errors import OptionError
+from .._excerpt import cut, escape
+from .._ledger import Entry, read_entries
+from .._mode import Mode
+from .._settings import MAX_CALLS_VARIABLE
+from ._command import counted, say, told, watched
+
+__all__ = ["run_record"]
+
+#: Calls that are shown: what more there is stands in the file.
+_SHOWN = 10
+
+
+def run_record(command: Sequence[str], misses: str, max_calls: int | None) -> int:
+    """Run a command and return its exit status, or 2 if a call was stopped in one of its processes.
+
+    Args:
+        command: A program and its arguments.
+        misses: The file of the misses that are recorded.
+        max_calls: How many real calls there may be in all, those that are tried again included.
+
+    Raises:
+        OptionError: The file holds no misses, or real calls must not be made; nothing was run.
+        CassetteError: There is no folder for temporary files, or no such program; nothing was run.
+    """
+    with watched(Mode.RECORD.value, "record") as watch:
+        if os.environ.get(ONLY_VARIABLE):
+            raise OptionError(f"{ONLY_VARIABLE} allows some calls already, such as those of another record")
+        missed = _read_misses(misses)
+        before = len(calls_made(watch.budget))
+        _show(missed, misses, max_calls)
+        # A copy of the fingerprints, not the misses themselves: a call that is refused is a miss, too, and
+        # where the processes append their misses to the same file, it would allow itself the next time.
+        only = watch.folder / "only.txt"
+        only.write_text(allowed_text(escape(misses), missed), encoding="utf-8", errors="backslashreplace")
+        variables = {ONLY_VARIABLE: str(only)}
+        if max_calls is not None:
+            variables[MAX_CALLS_VARIABLE] = str(max_calls)
+        status, stopped = watch.run(command, variables)
+        _tell_what_was_made(missed, Counter(calls_made(watch.budget)[before:]))
+    return told(status, stopped, names_misses=False)
+
+
+def _read_misses(misses: str) -> dict[str, str]:
+    """Return the calls that were missed, by fingerprint, each in one line.
+
+    Raises:
+        OptionError: There are none.
+    """
+    if not os.path.exists(misses):
+        name = shlex.quote(misses)
+        raise OptionError(
+            f"{misses} does not exist; it is written by: httpx-cassette run --misses {name} -- COMMAND"
+        )
+    try:
+        entries = read_entries(os.path.realpath(misses))
+    except OSError as error:
+        raise OptionError(f"{misses} cannot be read: {error.strerror or error}") from error
+    found = {entry.key: _described(entry) for entry in entries if _is_miss(entry)}
+    if not found:
+        kinds = sorted({str(entry.kind) for entry in entries})
+        others = f", only what no recording helps against: {cut(', '.join(kinds), 200)}" if kinds else ""
+        raise OptionError(f"{misses} holds no misses, so there is nothing to record{others}")
+    return found
+
+
+def _is_miss(entry: Entry) -> bool:
+    # The file may have been written by anybody.
+    return entry.kind == "CassetteMiss" and bool(is_fingerprint(str(entry.key)))
+
+
+def _described(entry: Entry) -> str:
+    found: object = entry.facts
+    facts = found if isinstance(found, dict) else {}
+    words = [str(facts[name]) for name in ("method", "url", "model") if facts.get(name) is not None]
+    return f"{cut(' '.join(words), 200)} {entry.key[:12]}".lstrip()
+
+
+def _show(missed: Mapping[str, str], misses: str, max_calls: int | None) -> None:
+    number = len(missed)
+    calls = counted(number, "call")
+    if max_calls is not None and max_calls < number:
+        calls = f"at most {max_calls:,} of {calls}"
+    say(f"httpx-cassette: {calls} will be made, none other: {escape(misses)}")
+    _list(list(missed.values()))
+
+
+def _tell_what_was_made(missed: Mapping[str, str], made: Counter[str]) -> None:
+    left = [described for fingerprint, described in missed.items() if fingerprint not in made]
+    done = len(missed) - len(left)
+    in_all = f", with {counted(made.total(), 'request')} in all" if made.total() != done else ""
+    more = "; not made, as they were recorded before, not asked for, or stopped:" if left else ""
+    say(f"httpx-cassette: {done:,} of {counted(len(missed), 'call')} made{in_all}{more}")
+    _list(left)
+
+
+def _list(described: Sequence[str]) -> None:
+    for line in described[:_SHOWN]:
+        say(f"  {line}")
+    if len(described) > _SHOWN:
+        say(f"  ... and {len(described) - _SHOWN:,} more")
