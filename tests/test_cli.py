@@ -32,7 +32,13 @@ def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "variables", [{}, {"HTTPX_CASSETTE_MODE": "replay"}], ids=["plain", "under-the-ceiling"]
+    "variables",
+    [
+        {},
+        {"HTTPX_CASSETTE_MODE": "replay", "HTTPX_CASSETTE_MAX_CALLS": "1"},
+        {"HTTPX_CASSETTE_ONLY": "absent", "HTTPX_CASSETTE_BUDGET": "absent/budget"},
+    ],
+    ids=["plain", "under-the-ceiling", "within-a-record"],
 )
 def test_the_demo_shows_the_whole_thing(variables: dict[str, str]) -> None:
     """It answers twice differently, records, replays 240 answers without a call, and misses with status 2."""

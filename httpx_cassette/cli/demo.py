@@ -16,6 +16,8 @@ from typing import Any
 import httpx
 
 from .. import CassetteTransport
+from .._allowed import ONLY_VARIABLE
+from .._budget import BUDGET_VARIABLE
 from .._ledger import LEDGER_VARIABLE
 from .._mode import MODE_VARIABLE
 from .._settings import MAX_CALLS_VARIABLE
@@ -53,7 +55,7 @@ def run_demo(keep: str | None = None) -> int:
     Args:
         keep: A folder to leave the program and its cassette in; a temporary one by default.
     """
-    for variable in (MODE_VARIABLE, MAX_CALLS_VARIABLE):
+    for variable in (MODE_VARIABLE, MAX_CALLS_VARIABLE, ONLY_VARIABLE, BUDGET_VARIABLE):
         os.environ.pop(variable, None)  # What is set for the user's own runs must not stop the demo.
     with _folder(keep) as folder:
         cassette = folder / "chat.jsonl"
