@@ -375,7 +375,7 @@ def _plain_miss(asked: _Asked, settings: Settings, error: Exception) -> Cassette
 def _record(asked: _Asked, session: Session, owner: Owner) -> Generator[Step, Any, Answer]:
     settings, key = session.settings, asked.key
     written = settings.shelf.written
-    is_news = settings.mode is Mode.RERECORD and not written.is_fresh(key.digest, asked.sample)
+    is_news = settings.mode is Mode.RERECORD and not _is_fresh(asked, session)
     recording = None if is_news else _find(asked, session, exact=True)
     has_refreshed = has_waited = False
     while recording is None:
@@ -402,6 +402,19 @@ def _record(asked: _Asked, session: Session, owner: Owner) -> Generator[Step, An
     if has_waited:
         session.count("waited")
     return _replay(recording, asked, session)
+
+
+def _is_fresh(asked: _Asked, session: Session) -> bool:
+    """Tell whether this process, or another one of the same run, has recorded a call anew."""
+    written, key, since = session.settings.shelf.written, asked.key.digest, session.settings.fresh_since
+    if written.is_fresh(key, asked.sample) or not since:
+        return written.is_fresh(key, asked.sample)
+    _refresh(asked, session, reopen=True)
+    recording = _find(asked, session, exact=True)
+    if recording is None or recording.at < since:
+        return False
+    written.mark_fresh(key, asked.sample, recording.head.gen)
+    return True
 
 
 def _forward(asked: _Asked, session: Session, flight: Flight) -> Generator[Step, Any, Answer]:

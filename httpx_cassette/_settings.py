@@ -33,6 +33,10 @@ Matcher: TypeAlias = "str | Callable[[Call], bool]"
 
 T = TypeVar("T")
 
+#: When the run began that records anew, RFC 3339 in UTC: what any of its processes has recorded since is not
+#: to be paid for once more. Set by whoever starts the processes.
+FRESH_SINCE_VARIABLE = "HTTPX_CASSETTE_FRESH_SINCE"
+
 #: Limits the real calls of all transports, whatever each was given.
 MAX_CALLS_VARIABLE = "HTTPX_CASSETTE_MAX_CALLS"
 
@@ -48,6 +52,7 @@ class Settings:
     shelf: Shelf
     mode: Mode
     is_mode_given: bool
+    fresh_since: str
     allowed: Allowed | None
     require_system: bool | Literal["anywhere"] | Callable[[Call], bool]
     prompt_files: PromptFiles
@@ -124,6 +129,7 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
         shelf=shelf,
         mode=mode,
         is_mode_given=is_mode_given,
+        fresh_since=os.environ.get(FRESH_SINCE_VARIABLE, ""),
         # In replay there is no real call to refuse.
         allowed=None if mode is Mode.REPLAY else allowed_outside(),
         require_system=options.read("require_system", _read_require_system),

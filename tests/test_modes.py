@@ -113,6 +113,25 @@ async def test_rerecord_pays_once_for_each_call_and_supersedes(colour: Colour, t
         assert "new" == said(await client.ask())
 
 
+@pytest.mark.parametrize(("since", "calls"), [("2026-01-01T00:00:00Z", 0), ("2999-01-01T00:00:00Z", 1)])
+@in_every_colour
+async def test_rerecord_takes_what_another_process_of_the_run_has_recorded(
+    colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str, calls: int
+) -> None:
+    """What was recorded since the run began is fresh, whoever recorded it; what is older is bought anew."""
+    path = tmp_path / "chat.jsonl"
+    upstream = router()
+    upstream.post(URL).mock(side_effect=[answer("another's"), answer("own")])
+    async with colour.client(path, upstream, mode="record") as client:
+        await client.ask()
+    monkeypatch.setenv("HTTPX_CASSETTE_FRESH_SINCE", since)
+    async with colour.client(path, upstream, mode="rerecord") as client:
+        answers = [said(await client.ask()) for _ in range(2)]
+
+        assert [["another's", "own"][calls]] * 2 == answers
+        assert calls == client.transport.stats.live
+
+
 @in_every_colour
 async def test_rerecord_keeps_the_samples_of_a_generation_together(colour: Colour, tmp_path: Path) -> None:
     """A new generation has its own set of samples; the old set is superseded as a whole."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 _MODE_VARIABLE = "HTTPX_CASSETTE_MODE"
+
+#: What a run sets, and puts back.
+_VARIABLES = (_MODE_VARIABLE, "HTTPX_CASSETTE_FRESH_SINCE", "HTTPX_CASSETTE_BUDGET")
 
 #: What a miss replaces: all is well, tests failed, there were none. Not an interrupted run, which is 2 as
 #: well, and neither an internal error nor a wrong command line, whose results say nothing.
@@ -54,9 +59,11 @@ class Run:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
-        self._mode_before = os.environ.get(_MODE_VARIABLE)
+        self._budget: tempfile.TemporaryDirectory[str] | None = None
+        self._variables_before = {name: os.environ.get(name) for name in _VARIABLES}
         self._check_used_file(config.option.cassette_used)
         self._set_mode(config.option.cassette_mode)
+        self._share()
         self._suite: Suite | None = None
         #: What of the ledger was told to a test already, by what tells its entries apart.
         self._told: Counter[tuple[int, str, str, str]] = Counter()
@@ -83,11 +90,23 @@ class Run:
     def _set_mode(self, mode: str | None) -> None:
         if mode is None:
             return
-        if self._mode_before == "replay" and mode != "replay":
+        if self._variables_before[_MODE_VARIABLE] == "replay" and mode != "replay":
             raise pytest.UsageError(
                 f"--cassette-mode={mode} under {_MODE_VARIABLE}=replay, which wins; unset the variable"
             )
         os.environ[_MODE_VARIABLE] = mode
+
+    def _share(self) -> None:
+        """Have all processes of a recording run share a limit of calls, and what they have recorded anew."""
+        mode = os.environ.get(_MODE_VARIABLE, "").strip().lower()
+        if self._worker is not None or mode in ("", "replay"):
+            return
+        # Recordings name whole seconds: what an earlier run made in this one is not fresh.
+        began = time.gmtime(time.time() + 1)
+        os.environ.setdefault("HTTPX_CASSETTE_FRESH_SINCE", time.strftime("%Y-%m-%dT%H:%M:%SZ", began))
+        if os.environ.get("HTTPX_CASSETTE_MAX_CALLS") and not os.environ.get("HTTPX_CASSETTE_BUDGET"):
+            self._budget = tempfile.TemporaryDirectory(prefix="httpx-cassette-", ignore_cleanup_errors=True)
+            os.environ["HTTPX_CASSETTE_BUDGET"] = os.path.join(self._budget.name, "budget")
 
     # -- a listener of all sessions ----------------------------------------------------------------
 
@@ -241,11 +260,13 @@ class Run:
     def pytest_unconfigure(self) -> None:
         """Give the exit hook back what may still come, and the environment what it was."""
         LISTENERS.remove(self)
-        if self.config.option.cassette_mode is not None:
-            if self._mode_before is None:
-                os.environ.pop(_MODE_VARIABLE, None)
+        for name, value in self._variables_before.items():
+            if value is None:
+                os.environ.pop(name, None)
             else:
-                os.environ[_MODE_VARIABLE] = self._mode_before
+                os.environ[name] = value
+        if self._budget is not None:
+            self._budget.cleanup()
         if self._worker is not None:
             return  # What a worker missed is told by the controller.
         if not self._has_said:
