@@ -1,0 +1,1 @@
+"""A service that asks a model: recorded, replayed, under load, and how its process ends."""
