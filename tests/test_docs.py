@@ -1,15 +1,18 @@
 """The pages in ``docs``: every program is run twice; it records, the server goes, and it says the same again.
 
+The blocks of ``services.md`` belong together: files and commands, which are run in order in one folder.
 Programs whose SDK is not installed, or too old, are skipped; ``nox -s docs`` has them all.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +20,15 @@ import pytest
 
 from httpx_cassette.stand_in import StandInServer
 
+from .blocks import Block, Outcome, find_blocks, is_installed, shell
 from .key_tables import FILE, render
 from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
+
+SERVICES = find_blocks((DOCS / "services.md").read_text(encoding="utf-8"))
+
+COMMANDS = [block for block in SERVICES if block.language == "sh"]
 
 
 class Program(NamedTuple):
@@ -42,15 +50,6 @@ def find_programs() -> list[Program]:
             for match in pattern.finditer(text)
         ]
     return found
-
-
-def is_installed(needs: str) -> bool:
-    """Tell whether a distribution is there in a version that is new enough: ``openai>=3``."""
-    name, _, least = needs.partition(">=")
-    try:
-        return int(version(name).partition(".")[0]) >= int(least)
-    except PackageNotFoundError:
-        return False
 
 
 PROGRAMS = find_programs()
@@ -75,10 +74,13 @@ def test_a_program_says_the_same_without_server_and_key(
 
 
 def test_every_block_of_python_is_a_program() -> None:
-    """One without the comment that says what it needs would never be run."""
-    blocks = sum(page.read_text(encoding="utf-8").count("```python\n") for page in DOCS.glob("*.md"))
+    """One without the comment that says what it needs, or what file it is, would never be run."""
+    pages = DOCS.glob("*.md")
+    blocks = sum(page.read_text(encoding="utf-8").count("```python\n") for page in pages)
 
-    assert len(PROGRAMS) == blocks
+    assert blocks == len(PROGRAMS) + sum(block.language == "python" for block in SERVICES)
+    assert {"python", "sh"} == {block.language for block in SERVICES}
+    assert all(block.note.startswith("file: ") for block in SERVICES if block.language == "python")
 
 
 def test_every_sdk_has_a_program_in_an_event_loop() -> None:
@@ -92,6 +94,50 @@ def test_every_sdk_has_a_program_in_an_event_loop() -> None:
 def test_the_tables_of_the_key_are_those_of_the_code() -> None:
     """``python -m tests.key_tables`` writes them; a change of one may be a new version of the key."""
     assert render() == FILE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """Run the blocks of ``services.md``, and give what came of the commands; the first records."""
+    if not all(map(importlib.util.find_spec, ("fastapi", "uvicorn"))) or not shutil.which("curl"):
+        pytest.skip("the services need fastapi, uvicorn and curl, which are not all installed here")
+    folder = tmp_path_factory.mktemp("services")
+    port = free_port()
+    outcomes = {}
+    with StandInServer() as server:
+        for block in SERVICES:
+            text = block.text.replace("8000", port)
+            if block.language == "python":
+                (folder / block.note.removeprefix("file: ")).write_text(text, encoding="utf-8")
+            else:
+                outcomes[block.name] = shell(text, folder, server.url)
+                server.close()
+    return outcomes
+
+
+def free_port() -> str:
+    """Return a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize("block", COMMANDS, ids=[block.name for block in COMMANDS])
+def test_the_commands_of_the_services_end_as_the_page_says(
+    block: Block, loopback: None, services: dict[str, Outcome]
+) -> None:
+    """Recorded once, the service is replayed without the model; where something missed, the status is 2."""
+    outcome = services[block.name]
+
+    assert int(block.note.removeprefix("status: ") or 0) == outcome.status, outcome.output
+    assert block.text.count("asked this before") == outcome.output.count('HTTP/1.1" 500')
+    assert block.text.count("charged twice") == outcome.output.count("“I was charged twice.”")
+
+
+def test_the_service_of_the_page_is_the_one_under_load() -> None:
+    """What is shown is, word for word, what 200 requests at once are made to."""
+    (shown,) = (block.text for block in SERVICES if block.note == "file: app.py")
+
+    assert (DOCS.parent / "tests" / "services" / "apps" / "app.py").read_text(encoding="utf-8") == shown
 
 
 def run(folder: Path, url: str, **variables: str) -> str:

@@ -6,18 +6,17 @@ The one thing that is changed before a block runs is the address of the API.
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx
 import pytest
 
 from httpx_cassette import CassetteTransport
 from httpx_cassette.stand_in import StandInServer
+
+from .blocks import Block, Outcome, find_blocks, shell
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 API = "https://api.openai.com/v1"
@@ -30,39 +29,7 @@ RUN_ELSEWHERE = (
 )
 
 
-class Block(NamedTuple):
-    """A fenced block of the README, and what stands in the comment before it."""
-
-    name: str
-    language: str
-    text: str
-    note: str
-
-
-def find_blocks() -> list[Block]:
-    """Return the blocks in order, named by their line."""
-    pattern = re.compile(
-        r"(?:<!-- (?P<note>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
-    )
-    return [
-        Block(
-            f"line-{README.count(chr(10), 0, found.start()) + 1}",
-            found["language"],
-            found["text"],
-            found["note"] or "",
-        )
-        for found in pattern.finditer(README)
-    ]
-
-
-BLOCKS = find_blocks()
-
-
-class Outcome(NamedTuple):
-    """What came of a block."""
-
-    status: int
-    output: str
+BLOCKS = find_blocks(README)
 
 
 @pytest.fixture(scope="module")
@@ -100,27 +67,6 @@ def run(block: Block, folder: Path, url: str) -> Outcome | None:
         outcome = shell("python app.py", folder, url)
         return outcome._replace(output=outcome.output.replace(url, API))
     return gitattributes(text, folder)
-
-
-def shell(command: str, folder: Path, url: str) -> Outcome:
-    """Run a command line with the SDK pointed at the stand-in."""
-    environment = {
-        **os.environ,
-        "OPENAI_BASE_URL": url,
-        "OPENAI_API_KEY": "stand-in",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    environment.pop("HTTPX_CASSETTE_LEDGER", None)
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return Outcome(done.returncode, done.stdout + done.stderr)
 
 
 def gitattributes(text: str, folder: Path) -> Outcome:
