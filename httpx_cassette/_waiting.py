@@ -15,7 +15,7 @@ from typing import Any
 
 from ._flight import Flight, Owner
 
-__all__ = ["current_task", "running_loop", "wait", "wait_async"]
+__all__ = ["current_task", "give_way", "running_loop", "wait", "wait_async"]
 
 log = logging.getLogger("httpx_cassette")
 
@@ -75,6 +75,16 @@ async def wait_async(flight: Flight, owner: Owner) -> None:
                 break
     finally:
         flight.stop_waiting(owner)
+
+
+async def give_way() -> None:
+    """Let the event loop do what else there is to do; a task that was cancelled ends here."""
+    if _in_trio():
+        await sys.modules["trio"].lowlevel.checkpoint()
+        return
+    import asyncio
+
+    await asyncio.sleep(0)
 
 
 def _is_hopeless(flight: Flight, end: float) -> bool:

@@ -611,6 +611,46 @@ def test_an_outer_generator_does_not_end_a_replayed_stream() -> None:
     assert [b"2", b"3"] == list(stream)
 
 
+@in_async_colours
+@in_every_colour
+async def test_a_replayed_stream_gives_way_to_other_tasks(colour: Colour, tmp_path: Path) -> None:
+    """Whoever works on each chunk for a while does not keep the event loop to the end of the stream."""
+    path = tmp_path / "chat.jsonl"
+    await colour.client(path, streaming(events("Hello there")), mode="record").streamed()
+    client, turns = colour.client(path, chunk_size=1), []
+
+    async def other() -> None:
+        while True:
+            turns.append(len(chunks))
+            await anyio.sleep(0)
+
+    chunks: list[bytes] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(other)
+        async with client.stream() as response:
+            async for chunk in response.aiter_raw():
+                chunks.append(chunk)
+                time.sleep(2 * _bodies.HOLD_LIMIT)
+        group.cancel_scope.cancel()
+
+    assert set() < set(turns) - {0, len(chunks)}
+
+
+@in_async_colours
+@in_every_colour
+async def test_who_reads_a_replayed_stream_may_be_cancelled(colour: Colour, tmp_path: Path) -> None:
+    """A time-out holds within it, as it would with a connection."""
+    path = tmp_path / "chat.jsonl"
+    await colour.client(path, streaming(events("Hello there")), mode="record").streamed()
+    client = colour.client(path, chunk_size=1)
+    async with client.stream() as response:
+        with anyio.move_on_after(0) as scope:
+            async for _ in response.aiter_raw():
+                pass  # pragma: no cover  # it is cancelled before the first
+
+    assert scope.cancelled_caught
+
+
 # --- the time limit of a blocking read ----------------------------------------------------------------
 
 
