@@ -67,9 +67,9 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def exits(session: nox.Session) -> None:
-    """Run every program of ``tests/exits``, servers and retrying libraries included; print the table."""
+    """Run every program of ``tests/exits``, and the services; print the table of exit statuses."""
     install(session, "exits")
-    session.run("python", "-m", "pytest", "tests/exits", *session.posargs)
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests/exits", "tests/services"]))
 
 
 @nox.session(python=PYTHONS, download_python="never")
