@@ -176,7 +176,8 @@ def test_misses_of_several_kinds_are_told_apart(folder: Folder) -> None:
 def test_a_suite_of_pytest_ends_with_2(folder: Folder) -> None:
     """Where a plugin took the ledger over it is read all the same; the report is pytest's to print."""
     folder.write("test_app.py", "from asking import ask\ndef test_a():\n    ask('a')\n")
-    ended = folder.run("run", "--", "python", "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider")
+    alone = ("-p", "no:cacheprovider", "-p", "no:asyncio")
+    ended = folder.run("run", "--", "python", "-m", "pytest", "-q", "--no-header", *alone)
 
     assert (2, ending("1 call missed")) == (ended.status, ended.stderr)
 

@@ -71,6 +71,7 @@ def test_every_option_is_documented_in_the_signature() -> None:
     }
     assert {renamed.get(name, name) for name in OPTIONS} | {
         "allowed",
+        "fresh_since",
         "is_mode_given",
         "max_calls_of_all",
     } == {field.name for field in dataclasses.fields(Settings)}
