@@ -33,7 +33,7 @@ from ._errors import CassetteMiss, CassetteStop
 from ._hooks import members, stops_in
 from ._ledger_file import Entry
 
-__all__ = ["BLOCKS_VARIABLE", "ExpectedMiss", "claim", "started_in"]
+__all__ = ["BLOCKS_VARIABLE", "ExpectedMiss", "claim", "is_in_coroutine", "started_in"]
 
 _COROUTINE = CO_ASYNC_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE
 
@@ -106,7 +106,7 @@ class ExpectedMiss:
         self._outer = _current.get()
         self._mark = self._book.mark()
         self._opened_at = time.perf_counter_ns()
-        own = set() if _is_in_coroutine() else {threading.current_thread()}
+        own = set() if is_in_coroutine() else {threading.current_thread()}
         self._others = frozenset(threading.enumerate()) - own
         self._is_open = True
         with _lock:
@@ -187,7 +187,7 @@ _lock = threading.RLock()
 _current: ContextVar[ExpectedMiss | None] = ContextVar("httpx_cassette_expected_miss", default=None)
 
 
-def _is_in_coroutine() -> bool:
+def is_in_coroutine() -> bool:
     """Whether a coroutine stands on the stack: one that may let others run while its block is open."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
