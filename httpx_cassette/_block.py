@@ -4,6 +4,8 @@ Which of several open ones a call belongs to:
 
 - the innermost one of its context, which tasks, ``asyncio.to_thread`` and anyio copy;
 - in a thread, or in a function given to a thread pool, the innermost one of whoever started it;
+- the last one that its own thread opened in synchronous code: whatever the thread runs, it runs within it.
+  (The fixture of an async test is such code, and the task of the test may be older than the fixture.)
 - otherwise the only one that is open. Where there are several, on different cassettes, the call is stopped:
   to guess would be to answer from the wrong file.
 
@@ -15,28 +17,46 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _ledger
 from ._answer import Served
-from ._driver import Driver
-from ._errors import CassetteAmbiguous, is_stop
+from ._driver import FORWARDING, Driver
+from ._errors import CassetteAmbiguous, WrongClientError, is_stop
+from ._expected_miss import is_in_coroutine
 from ._late import LOADING
+from ._mode import Mode
 from ._session import Session, Stats
 from ._settings import read_settings
 
 if TYPE_CHECKING:
     from ._cassette import Cassette
-    from ._mode import Mode
     from ._recording import Recording
 
-__all__ = ["OpenCassette", "block_here", "block_of_call", "carry", "open_blocks", "root_of", "start_in"]
+__all__ = [
+    "LOCK",
+    "OpenCassette",
+    "block_here",
+    "block_of_call",
+    "blocks_here",
+    "carry",
+    "open_blocks",
+    "root_of",
+    "start_in",
+]
 
 __tracebackhide__ = is_stop
 
 T = TypeVar("T")
+
+#: Held while something that all blocks share is put in place or taken away, and by a fork: a child finds it
+#: whole. Nothing is imported or waited for under it. Re-entrant: a finaliser may run at any point.
+LOCK = threading.RLock()
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch  # not on Windows, which does not fork
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class OpenCassette:
@@ -58,8 +78,14 @@ class OpenCassette:
         self._notes = _Notes()
         self._session = Session(read_settings(cassette, options), self._notes)
         self._drivers: dict[str, Driver] = {}
+        #: The same by the class of the request, which is looked up with each call.
+        self._drivers_by_class: dict[type[Any], Driver] = {}
         self._outer: OpenCassette | None = None
+        #: The thread that opened it in synchronous code.
+        self._thread: threading.Thread | None = None
         self.is_open = False
+        #: Whether answers of real calls are stored.
+        self.is_recording = self.mode in (Mode.RECORD, Mode.RERECORD)
         #: How many calls came here, whatever became of them.
         self.calls = 0
 
@@ -127,8 +153,8 @@ class OpenCassette:
             request: The request.
             through: What a real call goes through.
         """
-        self.calls += 1
-        return self._driver(request).serve(request, through if self._next is None else None)
+        driver = self._driver(request)
+        return driver.serve(request, through if self._next is None else None)
 
     async def handle_async_request(self, request: Any, through: Any = None) -> Any:
         """Answer a request of an async client of either library.
@@ -137,37 +163,66 @@ class OpenCassette:
             request: The request.
             through: As for :meth:`handle_request`.
         """
-        self.calls += 1
-        return await self._driver(request).serve_async(request, through if self._next is None else None)
+        driver = self._driver(request)
+        return await driver.serve_async(request, through if self._next is None else None)
 
     def _driver(self, request: Any) -> Driver:
-        root = root_of(request)
-        found = self._drivers.get(root)
+        """Count a call, and return what serves it."""
+        with self._session.lock:
+            self.calls += 1
+        kind = type(request)
+        found = self._drivers_by_class.get(kind)
         if found is None:
+            root = root_of(request)
             with LOADING:
-                library = _library(root)
-                found = self._drivers.setdefault(root, Driver(library, self._session, self._next))
+                found = self._drivers.get(root) or self._drivers.setdefault(root, self._new_driver(root))
+            self._drivers_by_class[kind] = found
         return found
+
+    def _new_driver(self, root: str) -> Driver:
+        try:
+            return Driver(_library(root), self._session, self._next)
+        except WrongClientError as error:
+            raise WrongClientError(
+                f"next_transport={self._next!r} is no transport of {root}, and a client of {root} made this "
+                "call; leave it out, and every client makes real calls through its own"
+            ) from error
 
     # -- opening and closing -----------------------------------------------------------------------
 
     def enter(self) -> None:
         """Be the innermost one of this context from now on."""
-        self._outer = _current.get()
-        self.is_open = True
-        _open.append(self)
+        self._outer = block_here()
+        self._thread = None if is_in_coroutine() else threading.current_thread()
+        with LOCK:
+            self.is_open = True
+            _open.append(self)
         _current.set(self)
+
+    def leave(self) -> None:
+        """Answer nothing any more; doing so twice does nothing."""
+        with LOCK:
+            if self.is_open:
+                self.is_open = False
+                _open.remove(self)
+                # Blocks that overlap would otherwise hold on to each other for ever.
+                for block in _open:
+                    if block._outer is self:
+                        block._outer = self._outer
+        if _current.get() is self:  # Not where it is closed in another context than it was opened in.
+            _current.set(self._outer)
 
     def close(self) -> None:
         """Answer nothing any more, and say what was not recorded; closing twice does nothing."""
-        if not self.is_open:
-            return
-        self.is_open = False
-        _open.remove(self)
-        if _current.get() is self:  # Not where it is closed in another context than it was opened in.
-            _current.set(self._outer)
+        self.leave()
         for driver in list(self._drivers.values()):
             driver.close()
+
+    async def aclose(self) -> None:
+        """Do as :meth:`close`, and close what an ``AsyncClient`` made real calls through, too."""
+        self.close()
+        for driver in list(self._drivers.values()):
+            await driver.aclose()
 
 
 class _Transport:
@@ -247,8 +302,18 @@ def root_of(request: Any) -> str:
 #: Of all contexts, the one opened last is the last.
 _open: list[OpenCassette] = []
 
+
+class _Nobody:
+    """What a function that nobody started in a block belongs to, whatever thread of a pool runs it."""
+
+    is_open = False
+    _outer = None
+
+
+_NOBODY = _Nobody()
+
 #: The innermost one of this task or thread.
-_current: ContextVar[OpenCassette | None] = ContextVar("httpx_cassette_block", default=None)
+_current: ContextVar[OpenCassette | _Nobody | None] = ContextVar("httpx_cassette_block", default=None)
 
 #: Set in the ``__dict__`` of a thread: the innermost one of whoever started it.
 _STARTED_IN = "_httpx_cassette_block"
@@ -260,10 +325,24 @@ def open_blocks() -> tuple[OpenCassette, ...]:
 
 
 def block_here() -> OpenCassette | None:
-    """The innermost open cassette of this context, or of whoever started this thread."""
-    return _innermost_open(_current.get()) or _innermost_open(
-        threading.current_thread().__dict__.get(_STARTED_IN)
-    )
+    """The innermost open cassette of this context, of whoever started this thread, or of this thread."""
+    return next(blocks_here(), None)
+
+
+def blocks_here() -> Iterator[OpenCassette]:
+    """Yield the open cassettes that are open here, from the innermost outwards."""
+    block = _current.get()
+    if block is None:
+        block = threading.current_thread().__dict__.get(_STARTED_IN)
+    is_found = False
+    while block is not None:
+        if block.is_open:
+            is_found = True
+            yield block  # type: ignore[misc]  # nobody is never open
+        block = block._outer
+    if not is_found:
+        thread = threading.current_thread()
+        yield from (block for block in reversed(open_blocks()) if block._thread is thread)
 
 
 def block_of_call() -> OpenCassette | None:
@@ -283,13 +362,16 @@ def block_of_call() -> OpenCassette | None:
     return next(iter(paths.values()), None)
 
 
-def carry(block: OpenCassette, function: Callable[..., T], args: Any, kwargs: Any) -> T:
-    """Call a function as part of a block, whatever thread this is."""
-    token = _current.set(block)
+def carry(
+    block: OpenCassette | None, is_forwarding: bool, function: Callable[..., T], args: Any, kwargs: Any
+) -> T:
+    """Call a function as part of a block and of a real call, or of none, whatever thread this is."""
+    here, forwarding = _current.set(block or _NOBODY), FORWARDING.set(is_forwarding)
     try:
         return function(*args, **kwargs)
     finally:
-        _current.reset(token)
+        FORWARDING.reset(forwarding)
+        _current.reset(here)
 
 
 def start_in(thread: threading.Thread, block: OpenCassette) -> None:
@@ -297,16 +379,10 @@ def start_in(thread: threading.Thread, block: OpenCassette) -> None:
     thread.__dict__[_STARTED_IN] = block
 
 
-def _innermost_open(block: OpenCassette | None) -> OpenCassette | None:
-    while block is not None and not block.is_open:
-        block = block._outer
-    return block
-
-
 def _ambiguous(paths: list[str]) -> CassetteAmbiguous:
     error = CassetteAmbiguous(
         f"a call could be answered from {' or from '.join(paths)}, which are open at once\n"
-        "  because      it was made in a thread or task that was started outside of both blocks\n"
+        "  because      it was made in a thread or task that was started outside of these blocks\n"
         "  to tell which: start the thread within the block, or give its client a CassetteTransport",
         {"cassettes": tuple(paths)},
     )

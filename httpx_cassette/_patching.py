@@ -6,27 +6,33 @@ What is patched, and put back when the last block closes:
   class: a client that was made before counts as well, and so does what it mounts and what goes by a proxy.
   A library that is imported later is patched then;
 - ``Thread.start`` and ``ThreadPoolExecutor.submit``, so that what runs there belongs to the block of whoever
-  started it. Only the block is carried; no other context variable changes hands.
+  started it, and to his real call if he makes one. No other context variable changes hands.
 
 Transports of other classes are left alone: what a client was given on purpose (a ``CassetteTransport``, a
 mock, an application) is what it uses. So is what stands below a ``CassetteTransport``.
 Others patch the same methods. Whoever came last is asked first; one who put something in the place of a
 patch is not disturbed, and a patch that is left behind that way does nothing while no cassette is open.
+One who came before and leaves first takes the patch along: blocks are to be closed in reverse order.
+vcrpy records what comes by, also where it took a patch for the library's own method: below it nothing is
+recorded here, so that no call is recorded twice.
 Nothing here decides about a call.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import os
 import sys
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ._block import block_here, block_of_call, carry, open_blocks, start_in
+from ._block import LOCK, OpenCassette, block_here, block_of_call, carry, open_blocks, start_in
 from ._driver import FORWARDING
-from ._errors import is_stop
+from ._errors import OptionError, is_stop
 
 __all__ = ["close_patches", "open_patches", "strangers"]
 
@@ -36,17 +42,16 @@ __tracebackhide__ = is_stop
 _SYNC, _ASYNC = ("HTTPTransport", "handle_request"), ("AsyncHTTPTransport", "handle_async_request")
 LIBRARIES = ("httpx", "httpx2")
 
-#: Set on a patch: what it stands before.
-_PATCHED = "_httpx_cassette_original"
-
-_LOCK = threading.RLock()
+#: Another package that stands between clients and network, and records what comes by.
+_OTHER_RECORDER = "vcr"
 
 
 def open_patches() -> None:
     """See to it that every patch is in place. Doing so twice does nothing."""
-    with _LOCK:
-        for name in LIBRARIES:
-            _patch_library(sys.modules.get(name))
+    modules = [_imported(name) for name in LIBRARIES]
+    with LOCK:
+        for module in modules:
+            _patch_library(module)
         _put(threading.Thread, "start", _start)
         _put(ThreadPoolExecutor, "submit", _submit)
         if _WATCH not in sys.meta_path:
@@ -55,7 +60,7 @@ def open_patches() -> None:
 
 def close_patches() -> None:
     """Put everything back, unless a cassette is still open."""
-    with _LOCK:
+    with LOCK:
         if open_blocks():
             return
         for owner, name in list(_in_place):
@@ -70,13 +75,16 @@ def strangers() -> list[str]:
     for name in LIBRARIES:
         module = sys.modules.get(name)
         for owner, method in (_SYNC, _ASYNC):
-            function = getattr(getattr(module, owner, None), method, None)
-            function = getattr(function, _PATCHED, function)
-            # Not by ``__module__``, which a wrapper takes from what it wraps.
-            root = getattr(function, "__globals__", {}).get("__name__", name).partition(".")[0]
+            root = _package_of(_below_patches(getattr(getattr(module, owner, None), method, None)), name)
             if root not in LIBRARIES:
                 found[root] = None
     return list(found)
+
+
+def _package_of(function: Any, default: str) -> str:
+    # Not by ``__module__``, which a wrapper takes from what it wraps.
+    name: str = getattr(function, "__globals__", {}).get("__name__", default)
+    return name.partition(".")[0]
 
 
 # -- putting and taking away ---------------------------------------------------------------------------
@@ -84,80 +92,144 @@ def strangers() -> list[str]:
 #: The patches that were put in place, by what they stand on.
 _in_place: dict[tuple[Any, str], Callable[..., Any]] = {}
 
+#: Every patch, and what it stands before. Not an attribute of it, which a wrapper would take along.
+_originals: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
 
-def _put(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+
+def _below_patches(function: Any) -> Any:
+    """Return what stands behind a patch, or behind several."""
+    while function is not None and function in _originals:
+        function = _originals[function]
+    return function
+
+
+def _put(owner: Any, name: str, make: Callable[[Callable[..., Any], Any], Callable[..., Any]]) -> None:
     current = getattr(owner, name)
-    if not hasattr(current, _PATCHED):
-        patch = functools.wraps(current)(make(current))
-        setattr(patch, _PATCHED, current)
+    if current not in _originals:
+        patch = functools.wraps(current)(make(current, owner))
+        _originals[patch] = current
         setattr(owner, name, patch)
         current = patch
     _in_place[owner, name] = current
 
 
 def _take_away(owner: Any, name: str) -> None:
-    patch = _in_place.pop((owner, name))
-    if owner.__dict__.get(name) is patch:
-        setattr(owner, name, getattr(patch, _PATCHED))
+    del _in_place[owner, name]
+    # Whichever patch it is: one that was left behind below a stranger's is found here when he is gone.
+    current = owner.__dict__.get(name)
+    bare = _below_patches(current)
+    if bare is not current:
+        setattr(owner, name, bare)
+
+
+def _imported(name: str) -> Any:
+    """Return a library if it was imported, or is being imported by another thread, which is waited for."""
+    if sys.modules.get(name) is None:
+        return None
+    try:
+        return importlib.import_module(name)
+    except ImportError:  # Over there it failed.
+        return None
 
 
 def _patch_library(module: Any) -> None:
     for (owner, method), make in ((_SYNC, _handle), (_ASYNC, _handle_async)):
-        transport = getattr(module, owner, None)  # A module that is being imported has none yet.
+        transport = getattr(module, owner, None)  # None where this very import opened the block.
         if transport is not None:
             _put(transport, method, make)
 
 
-def _handle(original: Callable[..., Any]) -> Callable[..., Any]:
-    def handle_request(transport: Any, request: Any) -> Any:
+def _handle(original: Callable[..., Any], owner: Any) -> Callable[..., Any]:
+    def handle_request(self: Any, request: Any) -> Any:
         block = None if FORWARDING.get() else block_of_call()
-        if block is None:
-            return original(transport, request)
-        return block.handle_request(request, _Below(original, transport))
+        if block is None or (block.is_recording and _is_recorded_above(owner, handle_request.__name__)):
+            return original(self, request)
+        return block.handle_request(request, _Below(original, self, block))
 
     return handle_request
 
 
-def _handle_async(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def handle_async_request(transport: Any, request: Any) -> Any:
+def _handle_async(original: Callable[..., Any], owner: Any) -> Callable[..., Any]:
+    async def handle_async_request(self: Any, request: Any) -> Any:
         block = None if FORWARDING.get() else block_of_call()
-        if block is None:
-            return await original(transport, request)
-        return await block.handle_async_request(request, _Below(original, transport))
+        if block is None or (block.is_recording and _is_recorded_above(owner, handle_async_request.__name__)):
+            return await original(self, request)
+        return await block.handle_async_request(request, _Below(original, self, block))
 
     return handle_async_request
+
+
+def _is_recorded_above(owner: Any, method: str) -> bool:
+    """Tell whether another recorder got this call first, and called a patch for the library's own method."""
+    return _package_of(owner.__dict__.get(method), "") == _OTHER_RECORDER
 
 
 class _Below:
     """The transport that the client would have used, as if nothing was patched."""
 
-    def __init__(self, original: Callable[..., Any], transport: Any) -> None:
+    __slots__ = ("_block", "_original", "_transport")
+
+    def __init__(self, original: Callable[..., Any], transport: Any, block: OpenCassette) -> None:
         self._original = original
         self._transport = transport
+        self._block = block
 
     def handle_request(self, request: Any) -> Any:
+        self._enter_process()
         return self._original(self._transport, request)
 
     async def handle_async_request(self, request: Any) -> Any:
+        self._enter_process()
         return await self._original(self._transport, request)
 
+    def _enter_process(self) -> None:
+        """Leave the connections of the process that this one was forked from to that process.
 
-def _start(original: Callable[..., Any]) -> Callable[..., Any]:
-    def start(thread: threading.Thread) -> None:
+        Two processes on one socket read each other's answers, and the wrong one would be stored for ever.
+
+        Raises:
+            OptionError: The transport has made real calls over there.
+        """
+        process = os.getpid()
+        caller = self._transport.__dict__.setdefault(_CALLER, process)
+        if caller != process and self._block.is_recording:
+            raise OptionError(
+                f"the client of this call was used by process {caller}, from which this one was forked, and "
+                "its connections are shared with it; to record, make the client in the child process"
+            )
+
+
+#: Set in the ``__dict__`` of a transport: the process in which a cassette had it make a real call.
+_CALLER = "_httpx_cassette_process"
+
+
+def _start(original: Callable[..., Any], owner: Any) -> Callable[..., Any]:
+    def start(self: threading.Thread) -> None:
         block = block_here()
         if block is not None:
-            start_in(thread, block)
-        original(thread)
+            start_in(self, block)
+        if FORWARDING.get():
+            self.run = _Forwarding(self)  # type: ignore[method-assign]  # for this one thread
+        original(self)
 
     return start
 
 
-def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
-    def submit(executor: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        block = block_here()
-        if block is None:
-            return original(executor, function, *args, **kwargs)
-        return original(executor, carry, block, function, args, kwargs)
+class _Forwarding:
+    """Has a thread that a real call starts be a part of it."""
+
+    def __init__(self, thread: threading.Thread) -> None:
+        self._thread = thread
+
+    def __call__(self) -> None:
+        del self._thread.__dict__["run"]  # They would keep each other.
+        FORWARDING.set(True)
+        self._thread.run()
+
+
+def _submit(original: Callable[..., Any], owner: Any) -> Callable[..., Any]:
+    def submit(self: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return original(self, carry, block_here(), FORWARDING.get(), function, args, kwargs)
 
     return submit
 
@@ -176,13 +248,17 @@ class _Watch:
             return None
         self._is_asking.yes = True
         try:
-            found = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
-            spec = next(filter(None, found), None)
+            spec = next(filter(None, self._ask_others(name, path, target)), None)
         finally:
             self._is_asking.yes = False
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]  # it loads, by another's hands
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader)
         return spec
+
+    def _ask_others(self, *asked: Any) -> Iterator[Any]:
+        for finder in list(sys.meta_path):
+            if finder is not self and hasattr(finder, "find_spec"):
+                yield finder.find_spec(*asked)
 
 
 class _Loader:
@@ -200,7 +276,7 @@ class _Loader:
     def exec_module(self, module: Any) -> None:
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        with _LOCK:
+        with LOCK:
             if open_blocks():
                 _patch_library(module)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
-from types import TracebackType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._block import OpenCassette, block_here
+from . import _ledger
+from ._block import LOCK, OpenCassette, blocks_here
 from ._errors import OptionError, is_stop
 from ._guard import read_guard
 from ._late import LOADING
@@ -43,17 +44,20 @@ class use_cassette:
     Blocks may be nested, and tasks and threads may have different ones: what is started in a block belongs to
     it. A call without any context, such as from a thread that was there before, is answered from the only
     cassette that is open.
-    Processes that are started in a block know nothing of it, but for those that are forked.
+    Processes that are started in a block know nothing of it, but for those that are forked. What outlives a
+    block makes real calls from then on.
 
     Args:
         cassette: A path, a :class:`Cassette`, or a list of them, as for :class:`CassetteTransport`.
         guard: Whether connections to other machines are refused while the cassette is replayed: what goes
-            round httpx then stops, with a :class:`NetworkRefused`. Or the hosts that are let through.
+            round httpx then stops, with a :class:`NetworkRefused`, anywhere in this process. Or the hosts
+            that are let through.
         options: The options of :class:`CassetteTransport`. Real calls go through what the client would have
             used, unless ``next_transport`` is given.
 
     Raises:
-        OptionError: An option does not exist, at once; or is not understood, when the block opens.
+        OptionError: An option does not exist, or no cassette is named, at once; or an option is not
+            understood, when the block opens.
     """
 
     def __init__(
@@ -63,6 +67,9 @@ class use_cassette:
         guard: bool | Sequence[str] = False,
         **options: Unpack[Options],
     ) -> None:
+        named: Any = cassette
+        if inspect.isroutine(named) or inspect.isclass(named):  # The decorator without its brackets.
+            raise OptionError(f"{cassette!r} names no cassette; write @use_cassette('file.jsonl')")
         known = (*OPTIONS, "next_transport")
         for name in options:
             if name not in known:
@@ -85,14 +92,20 @@ class use_cassette:
         with LOADING:
             guard = read_guard(self._guard)
             block = OpenCassette(self._cassette, self._options)
-            _refuse_second_recorder(block)
-        if guard is not None and block.mode is Mode.REPLAY:
-            guard.begin()
-        else:
+        _ledger.arm()
+        _refuse_second_recorder(block)
+        if block.mode is not Mode.REPLAY:
             guard = None
         block.enter()
-        open_patches()
-        self._blocks.append((block, guard))
+        with LOCK:
+            self._blocks.append((block, guard))
+        try:
+            open_patches()
+            if guard is not None:
+                guard.begin()
+        except BaseException:  # Ctrl-C, or what another one's import raises.
+            self.__exit__()
+            raise
         return block
 
     def __exit__(
@@ -102,34 +115,51 @@ class use_cassette:
         trace: TracebackType | None = None,
     ) -> None:
         """Close the cassette."""
-        block, guard = self._blocks.pop(self._find_own())
-        block.close()
-        close_patches()
-        if guard is not None:
-            guard.end()
+        self._leave().close()
 
     async def __aenter__(self) -> OpenCassette:
         """Open the cassette; as :meth:`__enter__`."""
         return self.__enter__()
 
-    async def __aexit__(self, *error: Any) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
         """Close the cassette."""
-        self.__exit__(*error)
+        await self._leave().aclose()
+
+    def _leave(self) -> OpenCassette:
+        """Have everything be as it was before a block, and return the block."""
+        with LOCK:
+            block, guard = self._blocks.pop(self._find_own())
+        block.leave()
+        close_patches()
+        if guard is not None:
+            guard.end()
+        return block
 
     def _find_own(self) -> int:
-        """Return which of the blocks that this object opened is the one of this context, or the last."""
-        here = block_here()
-        for index in range(len(self._blocks) - 1, -1, -1):
-            if self._blocks[index][0] is here:
-                return index
-        return len(self._blocks) - 1
+        """Return which of the blocks that this object opened is the innermost here, or else the last."""
+        own = [block for block, _ in self._blocks]
+        return next((own.index(block) for block in blocks_here() if block in own), -1)
 
     def __call__(self, function: F) -> F:
-        """Decorate a function: the cassette is open while it runs, or while its generator is not finished."""
+        """Decorate a function: the cassette is open while it runs, or while its generator is not finished.
+
+        Raises:
+            OptionError: It is no function.
+        """
         if inspect.isclass(function) or not callable(function):
             raise OptionError(
                 f"use_cassette decorates functions, and {function!r} is none; decorate its methods, "
-                "or mark the class with @pytest.mark.cassette"
+                "or open the cassette in a fixture"
+            )
+        if type(function).__module__.startswith("_pytest."):
+            raise OptionError(
+                f"use_cassette decorates functions, and {function!r} is a fixture; "
+                "write @use_cassette below @pytest.fixture"
             )
         return functools.wraps(function)(self._wrap(function))  # type: ignore[return-value]  # called alike
 
@@ -138,33 +168,58 @@ class use_cassette:
 
     def _wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isasyncgenfunction(function):
-
-            async def async_generator(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-                async with self._again(), aclosing(function(*args, **kwargs)) as items:
-                    async for item in items:
-                        yield item
-
-            return async_generator
+            return self._wrap_async_generator(function)
         if inspect.iscoroutinefunction(function):
-
-            async def coroutine(*args: Any, **kwargs: Any) -> Any:
-                async with self._again():
-                    return await function(*args, **kwargs)
-
-            return coroutine
+            return self._wrap_coroutine(function)
         if inspect.isgeneratorfunction(function):
-
-            def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-                with self._again():
-                    return (yield from function(*args, **kwargs))
-
-            return generator
+            return self._wrap_generator(function)
 
         def plain(*args: Any, **kwargs: Any) -> Any:
             with self._again():
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
+            # Another decorator may hide what a function is: what it gave has not run yet.
+            if isinstance(result, AsyncGeneratorType):
+                return self._wrap_async_generator(lambda: result)()
+            if isinstance(result, CoroutineType):
+                return self._wrap_coroutine(lambda: result)()
+            return self._wrap_generator(lambda: result)() if isinstance(result, GeneratorType) else result
 
         return plain
+
+    def _wrap_coroutine(self, function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            async with self._again():
+                return await function(*args, **kwargs)
+
+        return coroutine
+
+    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Generator[Any, Any, Any]]:
+        def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            with self._again():
+                return (yield from function(*args, **kwargs))
+
+        return generator
+
+    def _wrap_async_generator(self, function: Callable[..., Any]) -> Callable[..., AsyncGenerator[Any, Any]]:
+        async def async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            async with self._again(), aclosing(function(*args, **kwargs)) as items:
+                step = items.asend(None)
+                while True:
+                    try:
+                        item = await step
+                    except StopAsyncIteration:
+                        return
+                    # What ``yield from`` does for a generator.
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        step = items.athrow(error)
+                    else:
+                        step = items.asend(sent)
+
+        return async_generator
 
 
 def _refuse_second_recorder(block: OpenCassette) -> None:
@@ -173,7 +228,7 @@ def _refuse_second_recorder(block: OpenCassette) -> None:
     Raises:
         OptionError: It stands between the clients and the network.
     """
-    if block.mode in (Mode.RECORD, Mode.RERECORD) and "vcr" in strangers():
+    if block.is_recording and "vcr" in strangers():
         raise OptionError(
             "vcrpy is on, and would record each call a second time; leave its block, "
             "or take its marker off the test, before recording with httpx_cassette"
