@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import httpx2
 
 import httpx_cassette
 import httpx_cassette.httpx2
-from httpx_cassette import Call, Cassette, CassetteMiss, CassetteTransport, KeyPolicy, Mode, Redaction
+from httpx_cassette import (
+    Call,
+    Cassette,
+    CassetteAmbiguous,
+    CassetteMiss,
+    CassetteTransport,
+    KeyPolicy,
+    Mode,
+    NetworkRefused,
+    OpenCassette,
+    Redaction,
+    use_cassette,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import assert_type
 
 
 def clients() -> None:
@@ -67,3 +84,68 @@ def facts(transport: CassetteTransport, request: httpx.Request) -> None:
     except CassetteMiss as miss:
         nearest: str | None = miss.nearest
         print(nearest, miss.dialect, miss.cassettes)
+
+
+def block() -> None:
+    """What a block gives, and that its options are known by name and type."""
+    with use_cassette("chat.jsonl", mode="record", samples=2, guard=True) as cassette:
+        assert_type(cassette, OpenCassette)
+        served: list[tuple[str, str | None]] = [(each.outcome, each.file) for each in cassette.recordings]
+        print(cassette.hits + cassette.recorded + cassette.stats.live, cassette.calls, cassette.unrecorded)
+        print(served, cassette.path, cassette.mode is Mode.RECORD, cassette.cassettes[-1].path)
+    with use_cassette(["seed.jsonl", Path("full.jsonl"), Cassette("x.jsonl")], guard=["db.example.com"]):
+        pass
+    use_cassette("chat.jsonl", next_transport=httpx2.HTTPTransport(), on_miss=None)
+    use_cassette("chat.jsonl", nonsense=True)  # type: ignore[call-arg]
+    use_cassette("chat.jsonl", samples="two")  # type: ignore[arg-type]
+    use_cassette("chat.jsonl", guard=7)  # type: ignore[arg-type]
+
+
+async def async_block() -> None:
+    """The same, in an event loop."""
+    async with use_cassette("chat.jsonl") as cassette:
+        assert_type(cassette, OpenCassette)
+
+
+@use_cassette("chat.jsonl")
+def plain(number: int, *, name: str = "") -> str:
+    """A function keeps its type."""
+    return name * number
+
+
+@use_cassette("chat.jsonl", mode=Mode.LIVE)
+async def coroutine(number: int) -> str:
+    """So does a coroutine function."""
+    return plain(number)
+
+
+@use_cassette("chat.jsonl")
+def fixture() -> Iterator[int]:
+    """So does a generator function."""
+    yield 1
+
+
+@use_cassette("chat.jsonl")
+async def async_fixture() -> AsyncIterator[int]:
+    """So does an async one."""
+    yield 1
+
+
+async def decorated() -> None:
+    """What is decorated is called as before."""
+    assert_type(plain(1, name="a"), str)
+    assert_type(await coroutine(1), str)
+    assert_type(list(fixture()), list[int])
+    assert_type([each async for each in async_fixture()], list[int])
+    plain("1")  # type: ignore[arg-type]
+
+
+def block_errors() -> None:
+    """What stops a call in a block, and its facts."""
+    try:
+        plain(1)
+    except CassetteAmbiguous as ambiguous:
+        cassettes: tuple[str, ...] = ambiguous.cassettes
+    except NetworkRefused as refused:
+        host: str = refused.host
+        port: int | None = refused.port
