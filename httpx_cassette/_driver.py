@@ -119,11 +119,13 @@ class Driver:
                 try:
                     if isinstance(step, Forward):
                         inner = self._inner() if through is None else through
-                        token = FORWARDING.set(True)
+                        before = FORWARDING.get()
+                        FORWARDING.set(True)
                         try:
                             live = self._check_answer(inner.handle_request(request))
                         finally:
-                            FORWARDING.reset(token)
+                            # Not by token: a coroutine that nobody finished is closed in another context.
+                            FORWARDING.set(before)
                         outcome = _head_of(live)
                     else:
                         wait(step.flight, owner)
@@ -188,11 +190,13 @@ class Driver:
                 try:
                     if isinstance(step, Forward):
                         inner = self._inner_async() if through is None else through
-                        token = FORWARDING.set(True)
+                        before = FORWARDING.get()
+                        FORWARDING.set(True)
                         try:
                             live = self._check_answer(await inner.handle_async_request(request))
                         finally:
-                            FORWARDING.reset(token)
+                            # Not by token: a coroutine that nobody finished is closed in another context.
+                            FORWARDING.set(before)
                         outcome = _head_of(live)
                     else:
                         await wait_async(step.flight, owner)

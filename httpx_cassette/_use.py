@@ -16,6 +16,7 @@ from ._guard import read_guard
 from ._late import LOADING
 from ._mode import Mode
 from ._patching import close_patches, open_patches, strangers
+from ._project import project_defaults
 from ._settings import OPTIONS
 from ._suggest import nearest_name
 
@@ -51,7 +52,7 @@ class use_cassette:
         cassette: A path, a :class:`Cassette`, or a list of them, as for :class:`CassetteTransport`.
         guard: Whether connections to other machines are refused while the cassette is replayed: what goes
             round httpx then stops, with a :class:`NetworkRefused`, anywhere in this process. Or the hosts
-            that are let through.
+            that are let through. By default what ``[tool.httpx_cassette]`` of pyproject.toml says.
         options: The options of :class:`CassetteTransport`. Real calls go through what the client would have
             used, unless ``next_transport`` is given.
 
@@ -64,7 +65,7 @@ class use_cassette:
         self,
         cassette: Source | Sequence[Source],
         *,
-        guard: bool | Sequence[str] = False,
+        guard: bool | Sequence[str] | None = None,
         **options: Unpack[Options],
     ) -> None:
         named: Any = cassette
@@ -90,7 +91,7 @@ class use_cassette:
             CassetteReadOnly: Recording was asked for, and nothing can be written.
         """
         with LOADING:
-            guard = read_guard(self._guard)
+            guard = read_guard(project_defaults().suite.get("guard") if self._guard is None else self._guard)
             block = OpenCassette(self._cassette, self._options)
         _ledger.arm()
         _refuse_second_recorder(block)

@@ -318,3 +318,27 @@ def test_passthrough_calls_are_let_through(tmp_path: Path) -> None:
     )
 
     assert "200\n200\n200\n3\na.test\n" == ended.out, ended.err
+
+
+@pytest.mark.parametrize(
+    ("project", "argument", "hosts"),
+    [
+        ("guard = true", None, frozenset()),
+        ('guard = ["db.internal"]', None, frozenset({"db.internal"})),
+        ("guard = true", False, None),
+        ("", None, None),
+        ("", ["other.internal"], frozenset({"other.internal"})),
+    ],
+    ids=["on", "hosts", "argument-wins", "nothing", "argument"],
+)
+def test_a_project_may_set_the_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: str, argument: object, hosts: object
+) -> None:
+    """``[tool.httpx_cassette]`` says whether there is a guard, unless the block says it itself."""
+    (tmp_path / "pyproject.toml").write_text(f"[tool.httpx_cassette]\n{project}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    use = use_cassette("chat.jsonl", guard=argument)  # type: ignore[arg-type]  # one of what it takes
+    with use:
+        found = [guard.hosts for _, guard in use._blocks if guard is not None]
+
+    assert ([] if hosts is None else [hosts]) == found

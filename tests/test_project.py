@@ -91,9 +91,10 @@ def test_ci_counts_the_tests(tmp_path: Path, log: str, status: int, last: str) -
     """The last line of .ci/run adds up the summaries, and a run without tests is no success."""
     program = re.search(r"<<'COUNT'\n(.*)^COUNT$", read(".ci/run"), re.DOTALL | re.MULTILINE)
     assert program is not None
-    (tmp_path / "log").write_text(log)
+    for number, line in enumerate(log.splitlines()):
+        (tmp_path / f"log.{number}").write_text(f"{line}\n")
     done = subprocess.run(
-        [sys.executable, "-", str(tmp_path / "log")], input=program[1], capture_output=True, text=True
+        [sys.executable, "-", str(tmp_path)], input=program[1], capture_output=True, text=True
     )
 
     assert (status, last + "\n") == (done.returncode, done.stdout)

@@ -958,7 +958,7 @@ async def test_async_in_sync_fixture(around):
         tmp_path,
         """
         import pytest
-        options = "-q -p no:randomly -p no:cacheprovider -p no:asyncio".split()
+        options = "-q -p no:randomly -p no:cacheprovider -p no:asyncio -p no:warnings".split()
         sys.exit(pytest.main([*options, "--rootdir=.", "--import-mode=importlib", "test_it.py"]))
         """,
     )
