@@ -9,6 +9,7 @@ that a test is marked.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import tempfile
@@ -142,6 +143,16 @@ class Run:
             from ._items import Items
 
             self.config.pluginmanager.register(Items(self.config, self.suite), _ITEMS)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: Any) -> Generator[None, Any, Any]:
+        """Let no miss in an async test end the event loop of the tests after it."""
+        __tracebackhide__ = True
+        if not inspect.iscoroutinefunction(pyfuncitem.obj):
+            return (yield)
+        from ._coroutines import keep_stops
+
+        return (yield from keep_stops(pyfuncitem))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
