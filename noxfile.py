@@ -173,7 +173,8 @@ def fuzz(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Execute the code blocks of the README and of ``docs``, those with an SDK too."""
     install(session, "docs")
-    session.run("python", "-m", "pytest", "tests/test_readme.py", "tests/test_docs.py", *session.posargs)
+    files = [f"tests/test_{name}.py" for name in ("readme", "docs", "docs_pytest", "legacy")]
+    session.run("python", "-m", "pytest", *files, *session.posargs)
 
 
 @nox.session

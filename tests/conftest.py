@@ -29,6 +29,9 @@ from .colours import COLOURS, Colour  # noqa: E402
 # The SDK judges live in environments of their own (nox -s sdk sdk_old).
 collect_ignore = [] if importlib.util.find_spec("openai") else ["sdk"]
 
+# The suites of these are run by tests, in copies of their own.
+collect_ignore.append("projects")
+
 # A slow machine is no failure.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

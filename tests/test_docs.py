@@ -26,6 +26,9 @@ from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
 
+#: The blocks of ``pytest.md`` belong together, and are executed by ``test_docs_pytest.py``.
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name != "pytest.md"]
+
 SERVICES = find_blocks((DOCS / "services.md").read_text(encoding="utf-8"))
 
 COMMANDS = [block for block in SERVICES if block.language == "sh"]
@@ -43,7 +46,7 @@ def find_programs() -> list[Program]:
     """Return the programs of all pages, named by page and line."""
     pattern = re.compile(r"<!-- needs: (?P<needs>\S+) -->\n```python\n(?P<text>.*?)^```$", re.M | re.S)
     found = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in PAGES:
         text = page.read_text(encoding="utf-8")
         found += [
             Program(f"{page.stem}-{text.count(chr(10), 0, match.start()) + 1}", match["needs"], match["text"])
@@ -75,8 +78,7 @@ def test_a_program_says_the_same_without_server_and_key(
 
 def test_every_block_of_python_is_a_program() -> None:
     """One without the comment that says what it needs, or what file it is, would never be run."""
-    pages = DOCS.glob("*.md")
-    blocks = sum(page.read_text(encoding="utf-8").count("```python\n") for page in pages)
+    blocks = sum(page.read_text(encoding="utf-8").count("```python\n") for page in PAGES)
 
     assert blocks == len(PROGRAMS) + sum(block.language == "python" for block in SERVICES)
     assert {"python", "sh"} == {block.language for block in SERVICES}

@@ -1,0 +1,1 @@
+"""Support tickets, sorted, answered and summed up by a model."""
