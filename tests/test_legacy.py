@@ -36,14 +36,13 @@ ASKING = {
     *(["tests/test_titles.py::test_a_title_is_given"] if HAS_SDK else []),
 }
 
-WORKERS = pytest.mark.skipif(
+# A dozen runs of pytest, twice: half a minute that the unit tests need not take.
+pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("xdist") is None, reason="pytest-xdist is not installed; nox -s docs has it"
 )
 
 
-@pytest.mark.parametrize(
-    "options", [pytest.param("", id="one-process"), pytest.param("-n 2", id="xdist", marks=WORKERS)]
-)
+@pytest.mark.parametrize("options", ["", "-n 2"], ids=["one-process", "xdist"])
 def test_a_suite_is_turned_over(
     options: str, loopback: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
