@@ -139,11 +139,10 @@ class _Ledger:
         if test in tests:
             tests[test] = replace(tests[test], count=tests[test].count + 1)
             return tests[test]
-        if tests:
-            first = next(iter(tests.values()))
-            tests[test] = replace(first, count=1, test=test, thread=threading.current_thread().name)
-        else:
-            tests[test] = _entry(stop, name[1], test)
+        is_first = not tests
+        # Of each test its own: a report says how to record what this one misses.
+        tests[test] = _entry(stop, name[1], test)
+        if is_first:
             self.say(name, tests[test].report, hooks)
         _append(os.environ.get(MISSES_VARIABLE), tests[test])
         return tests[test]
@@ -321,8 +320,9 @@ def hand_back() -> None:
 
 
 def settle() -> None:
-    """Have the exit guard not tell once more what children left: the caller told it. The status stays 2."""
+    """Have the exit guard not tell once more what the caller told. The status stays 2."""
     with _ledger.lock:
+        _exit.guard().unseen.clear()
         if _ledger.is_owner and (told := child_entries()):
             _exit.guard().has_missed = True
             _take_back(_ledger.file, [*told])

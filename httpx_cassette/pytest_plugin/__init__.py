@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ._run import Run
+from ._run import Run, begin
 
 if TYPE_CHECKING:
     from .._block import OpenCassette
@@ -56,6 +56,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="write the fingerprints that were used to FILE, one JSON a line",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Take over from the exit hook before the project's own code may make a call."""
+    begin(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

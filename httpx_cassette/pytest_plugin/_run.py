@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .._recording import Recording
     from ._suite import Stopped, Suite
 
-__all__ = ["Run"]
+__all__ = ["Run", "begin"]
 
 _MODE_VARIABLE = "HTTPX_CASSETTE_MODE"
 
@@ -46,6 +46,23 @@ _OUTPUT = "httpx_cassette"
 
 _ITEMS = "httpx_cassette-items"
 
+#: What had been stopped before a run began: it is not the run's.
+_BEFORE = pytest.StashKey[set[tuple[int, str, str, str]]]()
+
+#: The runs of this process: one that pytester starts is nested in the one that it is tested by.
+_runs: list[Run] = []
+
+
+def begin(config: pytest.Config) -> None:
+    """Take over from the exit hook, before conftest files are imported: they may make calls, too.
+
+    Where pytest refuses the command line after that, its status stays.
+    """
+    if _BEFORE not in config.stash:
+        ledger = _ledger_if_used()
+        config.stash[_BEFORE] = {_name(entry) for entry in ledger.all_entries()} if ledger else set()
+        _exit.guard().stands_down = True
+
 
 class Run:
     """The hooks of a run.
@@ -59,21 +76,20 @@ class Run:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self._check_used_file(config.option.cassette_used)
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
         self._budget: tempfile.TemporaryDirectory[str] | None = None
         self._variables_before = {name: os.environ.get(name) for name in _VARIABLES}
-        self._check_used_file(config.option.cassette_used)
         self._set_mode(config.option.cassette_mode)
         self._share()
         self._suite: Suite | None = None
         #: What of the ledger was told to a test already, by what tells its entries apart.
         self._told: Counter[tuple[int, str, str, str]] = Counter()
         ledger = _ledger_if_used()
-        self._before = {_name(entry) for entry in ledger.all_entries()} if ledger else set()
         self._news = ledger.news() if ledger else None
-        guard = _exit.guard()
-        self._is_nested = guard.stands_down
-        guard.stands_down = True
+        begin(config)  # Once more, for whoever loads the plugin late: a conftest file.
+        self._before = config.stash[_BEFORE]
+        self._is_nested = bool(_runs)
         #: How the run ended, before a miss was looked at.
         self.status = 0
         self._status_before: int | None = None
@@ -83,6 +99,7 @@ class Run:
         self.deselected = 0
         self.crashed: list[str] = []
         LISTENERS.append(self)
+        _runs.append(self)
 
     def _check_used_file(self, name: str | None) -> None:
         if name is not None and not (self.config.invocation_params.dir / name).parent.is_dir():
@@ -184,14 +201,16 @@ class Run:
                 found[_name(entry)] = entry
         new = [entry for name, entry in found.items() if counts[name] > self._told[name]]
         self._told.update(counts - self._told)
-        return merge_entries(new, lambda entry: True)
+        return merge_entries(new)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep how each test ended: its worst phase."""
         order = ("passed", "skipped", "failed")
         outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
         known = self.outcomes.get(report.nodeid, "passed")
-        self.outcomes[report.nodeid] = max(known, outcome, key=order.index)
+        # pytest-rerunfailures has a word of its own for a try that is followed by another, which counts.
+        is_last_try = outcome in order
+        self.outcomes[report.nodeid] = max(known, outcome, key=order.index) if is_last_try else "passed"
 
     def pytest_deselected(self, items: Iterable[pytest.Item]) -> None:
         """Count what does not run."""
@@ -214,7 +233,8 @@ class Run:
         self.status = int(session.exitstatus)
         self.was_stopped = str(session.shouldstop or session.shouldfail or "")
         if self._worker is not None:
-            self._worker[_OUTPUT] = self._suite.as_plain() if self._suite is not None else None
+            is_told = self._suite is not None or _ledger_if_used() is not None
+            self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
         if self.config.option.cassette_used is not None:
             from ._suite import write_used
@@ -240,16 +260,13 @@ class Run:
         ledger = _ledger_if_used()
         if ledger is None:
             return []
-        from ._suite import merge_entries
-
         # Another run may share the file: both may be started by one that owns it.
         is_owner, pid = ledger.is_owner(), os.getpid()
-        return merge_entries(
-            ledger.all_entries(),
-            lambda entry: (
-                _name(entry) not in self._before
-                and (is_owner or entry.pid == pid or entry.test in self.outcomes)
-            ),
+        return self.suite.stopped(
+            entry
+            for entry in ledger.all_entries()
+            if _name(entry) not in self._before
+            and (is_owner or entry.pid == pid or entry.test in self.outcomes)
         )
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -271,6 +288,7 @@ class Run:
     def pytest_unconfigure(self) -> None:
         """Give the exit hook back what may still come, and the environment what it was."""
         LISTENERS.remove(self)
+        _runs.remove(self)
         for name, value in self._variables_before.items():
             if value is None:
                 os.environ.pop(name, None)

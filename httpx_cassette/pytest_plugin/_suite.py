@@ -11,8 +11,8 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,12 +75,15 @@ class Suite:
         uses: The recordings that were used, by file and line.
         lost: Real calls whose answers were not stored: how often in each test, by what became of them.
         tests: The files that tests opened, and which tests did.
+        counts: How often other processes were stopped alike, where it was more than once: by the process,
+            the kind, the key and the test. The file that they share has each but once.
     """
 
     totals: Counter[str] = field(default_factory=Counter)
     uses: dict[tuple[str, int], Use] = field(default_factory=dict)
     lost: Counter[tuple[str, str]] = field(default_factory=Counter)
     tests: dict[str, set[str]] = field(default_factory=dict)
+    counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.RLock)
 
     # -- a listener --------------------------------------------------------------------------------
@@ -124,6 +127,11 @@ class Suite:
             ],
             "lost": [[test, what, count] for (test, what), count in self.lost.items()],
             "tests": {path: sorted(tests) for path, tests in self.tests.items()},
+            "counts": [
+                [entry.pid, entry.kind, entry.key, entry.test, entry.count]
+                for entry in _ledger.entries()
+                if entry.count > 1
+            ],
         }
 
     def merge(self, plain: dict[str, Any]) -> None:
@@ -139,6 +147,15 @@ class Suite:
             self.lost[test, what] += count
         for path, tests in plain["tests"].items():
             self.tests.setdefault(path, set()).update(tests)
+        self.counts.update({tuple(name): count for *name, count in plain["counts"]})
+
+    def stopped(self, entries: Iterable[_ledger.Entry]) -> list[Stopped]:
+        """Return what was stopped, with what other processes counted."""
+        counted = (
+            replace(entry, count=self.counts.get((entry.pid, entry.kind, entry.key, entry.test), entry.count))
+            for entry in entries
+        )
+        return merge_entries(counted)
 
 
 def _use(recording: Recording, path: str) -> Use:
@@ -155,12 +172,13 @@ def _use(recording: Recording, path: str) -> Use:
     )
 
 
-def merge_entries(
-    entries: Iterable[_ledger.Entry], is_ours: Callable[[_ledger.Entry], bool]
-) -> list[Stopped]:
-    """Return what was stopped, each different stop once, in the order in which they came."""
+def merge_entries(entries: Iterable[_ledger.Entry]) -> list[Stopped]:
+    """Return what was stopped, each different stop once, in the order of the names of the tests.
+
+    Processes run tests in any order, and what is told should not depend on it.
+    """
     merged: dict[tuple[str, str], Stopped] = {}
-    for entry in filter(is_ours, entries):
+    for entry in sorted(entries, key=lambda entry: entry.test):
         name = entry.kind, entry.key
         known = merged.get(name)
         if known is None:

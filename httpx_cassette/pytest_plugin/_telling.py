@@ -37,7 +37,7 @@ def show_in_report(report: Any, stopped: list[Stopped], item: Any, error: BaseEx
         item: The test.
         error: What came out of the phase.
     """
-    text = swallowed(stopped, item, report.outcome)
+    text = swallowed(stopped, item, report)
     if not report.failed:
         report.outcome = "failed"
         report.longrepr = text
@@ -46,18 +46,16 @@ def show_in_report(report: Any, stopped: list[Stopped], item: Any, error: BaseEx
         report.sections.append(("httpx_cassette", text))
 
 
-def swallowed(stopped: Iterable[Stopped], item: Any, outcome: str) -> str:
+def swallowed(stopped: Iterable[Stopped], item: Any, report: Any) -> str:
     """Return why a test fails although no error came out of it, or another one.
 
     Args:
         stopped: What was stopped in its time.
         item: The test.
-        outcome: How it would have ended.
+        report: How the phase in which it was would have ended.
     """
     reports = "\n\n".join(f"{each.kind}: {each.report}" for each in stopped)
-    ended = {"passed": "the test passed", "skipped": "the test was skipped"}.get(outcome, "the test failed")
-    first = f"a call was stopped, and {ended} all the same: its error was caught, or lost in a thread or task"
-    lines = [first, "", reports]
+    lines = [f"a call was stopped, and {_lost_where(report)}", "", reports]
     if any(each.kind == "CassetteMiss" for each in stopped):
         lines.append(_EXPECTED)
         if _catches_with_raises(item):
@@ -65,6 +63,15 @@ def swallowed(stopped: Iterable[Stopped], item: Any, outcome: str) -> str:
                 "    (pytest.raises, which stands in this test, does not: a miss ends the run with 2)"
             )
     return "\n".join(lines)
+
+
+def _lost_where(report: Any) -> str:
+    if hasattr(report, "wasxfail"):
+        return "xfail does not cover that: nobody knows whether the test would still fail"
+    what = "the test" if report.when == "call" else f"the {report.when} of the test"
+    ended = {"passed": "passed", "skipped": "was skipped"}.get(report.outcome, "failed of something else")
+    how = "" if report.outcome == "failed" else " all the same"
+    return f"{what} {ended}{how}: its error was caught, or lost in a thread or task"
 
 
 def _catches_with_raises(item: Any) -> bool:
@@ -124,7 +131,7 @@ class Teller:
             tell_unused(run, self._section, self._line)
         self.tell_stopped(stopped, None)
         if suite.totals or suite.uses or stopped:
-            self._section("-", "httpx_cassette")
+            self._section("=", "httpx_cassette")
             for line in summary(suite, stopped):
                 self._line(line)
             for worker in run.crashed:
