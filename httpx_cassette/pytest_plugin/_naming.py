@@ -22,7 +22,7 @@ __all__ = ["Place", "cassette_files", "safe_name"]
 _UNSAFE = re.compile(r"[^\w.=+,@#~()\[\]-]+")
 
 #: Names that Windows takes for devices, whatever the suffix.
-_DEVICES = re.compile(r"(?i:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)")
+_DEVICES = re.compile(r"(?i:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³])(?=\.|$)")
 
 #: Characters of a name, of the 255 bytes that file systems allow: other scripts take up to four bytes each.
 _LONGEST = 50
@@ -68,7 +68,7 @@ def safe_name(text: str) -> str:
     safe = _UNSAFE.sub("-", text).strip(". ")
     if _DEVICES.match(safe):
         safe = f"_{safe}"
-    if safe == text and len(safe) <= _LONGEST:
+    if safe and safe == text and len(safe) <= _LONGEST:
         return safe
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{safe[:_LONGEST].rstrip('. -')}-{digest}".lstrip("-")
@@ -87,13 +87,19 @@ def _relative(name: Any, names: dict[str, str]) -> Path:
             "'triage/refunds', and another folder with --cassette-dir"
         )
     for part in parts:
-        if _UNSAFE.sub("", part.replace(" ", "")) != part.replace(" ", "") or _DEVICES.match(part):
+        if not _is_name_everywhere(part):
             raise OptionError(
                 f"cassette({name!r}) is no file name on every system, because of {part!r}; "
-                "use letters, digits, '-' and '_'"
+                "use letters, digits, '-' and '_', 200 bytes at most"
             )
     last = parts[-1] if parts[-1].endswith(".jsonl") else f"{parts[-1]}.jsonl"
     return Path(*parts[:-1], last)
+
+
+def _is_name_everywhere(part: str) -> bool:
+    # Windows takes blanks and dots off the end; file systems hold 255 bytes, the suffix among them.
+    is_whole = part == part.strip().rstrip(".") and len(part.encode("utf-8", "surrogatepass")) <= 200
+    return is_whole and not _UNSAFE.search(part.replace(" ", "")) and not _DEVICES.match(part)
 
 
 def _fill(field: str, name: str, names: dict[str, str]) -> str:
