@@ -64,15 +64,21 @@ def remove_lines(path: str, lines: Mapping[int, str]) -> int:
     return removed
 
 
-def delete_cassette(path: str) -> None:
+def delete_cassette(path: str, size: int) -> None:
     """Delete a cassette.
 
+    Args:
+        path: The file.
+        size: Its length when it was looked at: one that has changed since is kept.
+
     Raises:
-        CassetteError: It cannot be deleted.
+        CassetteError: It cannot be deleted, or has changed.
     """
     real = os.path.realpath(path)
     with _locked(real, path):
         try:
+            if os.stat(real).st_size != size:
+                raise CassetteError("the cassette has changed, and was not deleted", path)
             os.unlink(real)
         except OSError as error:
             raise CassetteError(f"the cassette cannot be deleted: {error.strerror}", path) from error

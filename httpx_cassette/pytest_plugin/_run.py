@@ -44,6 +44,9 @@ _KEPT = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 #: Under this name a worker hands over what it counted.
 _OUTPUT = "httpx_cassette"
 
+#: Under this one, what it did not run.
+_LEFT_OUT = "httpx_cassette-left-out"
+
 _ITEMS = "httpx_cassette-items"
 
 #: What had been stopped before a run began: it is not the run's.
@@ -96,14 +99,24 @@ class Run:
         self.was_stopped = ""
         self._has_said = False
         self.outcomes: dict[str, str] = {}
+        #: The tests that were torn down.
+        self.ended: set[str] = set()
         self.deselected = 0
+        self.collected = 0
+        #: Modules that were not collected, and why: skipped, or failed.
+        self.not_collected: dict[str, str] = {}
         self.crashed: list[str] = []
         LISTENERS.append(self)
         _runs.append(self)
 
     def _check_used_file(self, name: str | None) -> None:
-        if name is not None and not (self.config.invocation_params.dir / name).parent.is_dir():
+        if name is None:
+            return
+        file = self.config.invocation_params.dir / name
+        if not file.parent.is_dir():
             raise pytest.UsageError(f"--cassette-used={name}: there is no such folder")
+        if file.is_dir():
+            raise pytest.UsageError(f"--cassette-used={name}: that is a folder, and not a file")
 
     def _set_mode(self, mode: str | None) -> None:
         if mode is None:
@@ -205,6 +218,8 @@ class Run:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep how each test ended: its worst phase."""
+        if report.when == "teardown":
+            self.ended.add(report.nodeid)
         order = ("passed", "skipped", "failed")
         outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
         known = self.outcomes.get(report.nodeid, "passed")
@@ -216,6 +231,11 @@ class Run:
         """Count what does not run."""
         self.deselected += len(list(items))
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be collected."""
+        if not report.passed:
+            self.not_collected[report.nodeid] = report.outcome
+
     # -- the end of the run ------------------------------------------------------------------------
 
     @pytest.hookimpl(optionalhook=True)
@@ -224,16 +244,23 @@ class Run:
         output = getattr(node, "workeroutput", None)
         if output is None:
             self.crashed.append(str(node.gateway.id))
-        elif output.get(_OUTPUT) is not None:
+            return
+        if output.get(_OUTPUT) is not None:
             self.suite.merge(output[_OUTPUT])
+        deselected, not_collected = output.get(_LEFT_OUT, (0, {}))
+        # Each worker collects everything.
+        self.deselected = max(self.deselected, deselected)
+        self.not_collected.update(not_collected)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Make the status 2 if anything was stopped; a worker hands over what it counted."""
         self.status = int(session.exitstatus)
+        self.collected = session.testscollected
         self.was_stopped = str(session.shouldstop or session.shouldfail or "")
         if self._worker is not None:
             is_told = self._suite is not None or _ledger_if_used() is not None
+            self._worker[_LEFT_OUT] = (self.deselected, self.not_collected)
             self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
         if self.config.option.cassette_used is not None:
