@@ -21,6 +21,9 @@ import pytest
 from httpx_cassette import _ledger
 from httpx_cassette.stand_in import StandInServer
 
+# Small projects are tested in tests/plugin.
+pytest_plugins = ["pytester"]
+
 # Their assertions speak as those of a test do.
 pytest.register_assert_rewrite("tests.stream_proof")
 

@@ -13,7 +13,7 @@ import httpx
 
 import httpx_cassette
 
-__all__ = ["URL", "ask", "ask_alone", "ask_async", "body", "model"]
+__all__ = ["URL", "ask", "ask_alone", "ask_async", "body", "model", "record"]
 
 #: Nothing listens there: a call that no cassette answers fails at once, and none leaves the machine.
 URL = os.environ.get("MODEL_URL", "http://127.0.0.1:9/v1") + "/chat/completions"
@@ -49,6 +49,16 @@ async def ask_async(prompt: str = "a", **more: Any) -> Any:
     """Make a call in an event loop."""
     async with httpx.AsyncClient() as client:
         return (await client.post(URL, json=body(prompt, **more))).json()
+
+
+def record(cassette: str, *prompts: str, **options: Any) -> None:
+    """Put the answers of ``model`` to some prompts into a cassette."""
+    transport = httpx_cassette.CassetteTransport(
+        cassette, **{"mode": "record", "next_transport": httpx.MockTransport(model), **options}
+    )
+    with httpx.Client(transport=transport) as client:
+        for prompt in prompts:
+            client.post(URL, json=body(prompt))
 
 
 def ask_alone(prompt: str = "a", cassette: str = "alone.jsonl") -> None:

@@ -1,0 +1,541 @@
+"""What is unused is listed after a whole run only, and removed without harm to what is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from httpx_cassette import _rewrite
+from httpx_cassette._cassette import Cassette
+from httpx_cassette._errors import CassetteError, CassetteReadOnly
+from httpx_cassette._rewrite import delete_cassette, remove_lines
+from tests._recordings import ask, exchange, key_of, line, make_file
+from tests.plugin._project import Project, run
+from tests.plugin.conftest import Tested
+from tests.plugin.programs.calls import record
+
+ONE_TEST = """
+    @pytest.mark.cassette
+    def test_it():
+        ask("used")
+"""
+
+TWO_TESTS = """
+    pytestmark = pytest.mark.cassette
+
+    def test_first():
+        ask("used")
+
+    def test_second():
+        ask("second")
+"""
+
+TITLE = "== httpx_cassette: unused recordings\n"
+
+
+@pytest.fixture(autouse=True)
+def recorded(folder: Path) -> None:
+    """Have three recordings in the cassette of ``test_it``, of which tests ask for one or two."""
+    record("cassettes/test_it.jsonl", "used", "second", "gone")
+
+
+def prompts(file: str = "cassettes/test_it.jsonl") -> list[str]:
+    """Return the prompts whose answers are in a cassette."""
+    recordings = sorted(Cassette(file).newest_first(), key=lambda recording: recording.number)
+    return [recording.request["json"]["messages"][1]["content"] for recording in recordings]  # type: ignore[index,call-overload]  # JSON
+
+
+def section(told: str) -> list[str]:
+    """Return the lines of the section about unused recordings."""
+    assert TITLE in told, told
+    return told.partition(TITLE)[2].partition("\n== ")[0].splitlines()
+
+
+# -- what is told --------------------------------------------------------------------------------------
+
+
+def test_recordings_that_no_test_asked_for_are_listed(tested: Tested) -> None:
+    """Each stands with its line, fingerprint and age; nothing is removed."""
+    ended = tested("--cassette-report", test_it=TWO_TESTS)
+
+    (found, advice) = section(ended.told)
+    assert found.startswith("cassettes/test_it.jsonl:3: ")
+    assert found.endswith(", recorded <time>")
+    assert "to remove them: --cassette-prune" == advice
+    assert ["used", "second", "gone"] == prompts()
+    assert 0 == ended.status
+
+
+def test_nothing_is_told_that_was_not_asked_for(tested: Tested) -> None:
+    """Without the option there is no section."""
+    assert TITLE not in tested(test_it=TWO_TESTS).told
+
+
+def test_a_run_that_uses_everything_says_so(tested: Tested) -> None:
+    """``none`` is an answer as well."""
+    more = "\n    def test_third():\n        ask('gone')\n"
+
+    assert ["none"] == section(tested("--cassette-report", test_it=TWO_TESTS + more).told)
+
+
+def test_cassettes_that_no_test_opened_are_listed(tested: Tested) -> None:
+    """A file without a test is listed as a whole, an empty one too."""
+    record("cassettes/old.jsonl", "a", "b")
+    record("deeper/cassettes/older/old.jsonl", "a")
+    make_file(Path("cassettes/empty.jsonl"))
+    more = "\n    def test_third():\n        ask('gone')\n"
+
+    assert [
+        "cassettes/empty.jsonl: no test opened it (0 recordings)",
+        "cassettes/old.jsonl: no test opened it (2 recordings)",
+        "deeper/cassettes/older/old.jsonl: no test opened it (1 recording)",
+        "to remove them: --cassette-prune",
+    ] == section(tested("--cassette-report", test_it=TWO_TESTS + more).told)
+
+
+def test_a_transport_of_ones_own_uses_a_cassette_as_well(tested: Tested) -> None:
+    """Not only marked tests ask for recordings."""
+    test = """
+    def test_it():
+        for prompt in ("used", "second", "gone"):
+            ask_alone(prompt, "cassettes/test_it.jsonl")
+    """
+
+    assert ["none"] == section(tested("--cassette-report", test_it=test).told)
+
+
+# -- what is removed -----------------------------------------------------------------------------------
+
+
+def test_pruning_removes_what_it_shows(tested: Tested) -> None:
+    """What is listed goes, the rest stays, and the next run finds nothing."""
+    record("cassettes/old.jsonl", "a", "b")
+
+    ended = tested("--cassette-prune", test_it=TWO_TESTS)
+
+    assert "cassettes/old.jsonl: no test opened it (2 recordings)" == section(ended.told)[0]
+    assert "removed 3 recordings, and 1 cassette" == section(ended.told)[-1]
+    assert ["used", "second"] == prompts()
+    assert not Path("cassettes/old.jsonl").exists()
+    assert ["none"] == section(tested("--cassette-prune", test_it=TWO_TESTS).told)
+
+
+def test_pruning_keeps_what_it_cannot_read(tested: Tested) -> None:
+    """Damaged and torn lines, other key versions, unknown members and older answers of used keys stay."""
+    file = Path("cassettes/test_it.jsonl")
+    record(str(file), "used", mode="rerecord")
+    lines = file.read_bytes().splitlines()
+    assert 4 == len(lines)
+    more = [b"", b"{damaged", line("a", key_version=2), lines[0].replace(b'"v":1', b'"later":1,"v":1')]
+    file.write_bytes(b"\n".join([*lines, *more, lines[1][:50]]))
+
+    tested("--cassette-prune", test_it=ONE_TEST)
+
+    assert b"\n".join([lines[0], lines[3], *more, lines[1][:50]]) == file.read_bytes()
+
+
+@pytest.mark.parametrize("rest", [b"{damaged\n", line("a", key_version=2) + b"\n", b'{"v":1'])
+def test_a_cassette_with_more_than_recordings_is_not_deleted(tested: Tested, rest: bytes) -> None:
+    """Its recordings go; what may be worth something to another release stays."""
+    record("cassettes/old.jsonl", "a")
+    with open("cassettes/old.jsonl", "ab") as file:
+        file.write(rest)
+
+    tested("--cassette-prune", test_it=TWO_TESTS)
+
+    assert rest == Path("cassettes/old.jsonl").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are other ones there")
+def test_pruning_keeps_permissions_and_links(tested: Tested, folder: Path) -> None:
+    """A linked cassette is rewritten where it is, with the permissions that it has."""
+    file = Path("cassettes/test_it.jsonl")
+    file.chmod(0o640)
+    (folder / "kept").mkdir()
+    file.rename("kept/real.jsonl")
+    file.symlink_to("../kept/real.jsonl")
+
+    tested("--cassette-prune", test_it=ONE_TEST)
+
+    assert file.is_symlink()
+    assert ["used"] == prompts("kept/real.jsonl")
+    assert 0o640 == stat.S_IMODE(Path("kept/real.jsonl").stat().st_mode)
+
+
+def test_what_cannot_be_removed_is_told(tested: Tested, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of one file does not end the run, nor keep others from being pruned."""
+    record("cassettes/old.jsonl", "a")
+
+    def refuse(path: str, size: int) -> None:
+        raise CassetteError("the cassette cannot be deleted: it is made of stone", path)
+
+    monkeypatch.setattr("httpx_cassette.pytest_plugin._unused.delete_cassette", refuse)
+    ended = tested("--cassette-prune", test_it=ONE_TEST)
+
+    assert [
+        "not removed: <folder>/cassettes/old.jsonl: the cassette cannot be deleted: it is made of stone",
+        "removed 2 recordings",
+    ] == section(ended.told)[-2:]
+    assert (0, ["used"]) == (ended.status, prompts())
+
+
+# -- what is not a whole run ---------------------------------------------------------------------------
+
+NOT_RUN = {
+    "-k": (("-k", "first"), "2 tests were deselected"),
+    "-m": (("-m", "not cassette"), "2 tests were deselected"),
+    "one file": (("test_it.py",), "only test_it.py was run"),
+    "one test": (("test_it.py::test_first",), "only test_it.py::test_first was run"),
+    "a folder and a file": ((".", "deeper/test_other.py"), "only deeper/test_other.py was run"),
+    "--ignore": (("--ignore=deeper",), "--ignore was given"),
+    "--deselect": (("--deselect=deeper/test_other.py::test_other",), "1 test was deselected"),
+    "--lf": (("--lf",), "--lf was given"),
+    "--co": (("--co",), "--co was given"),
+    "--setup-plan": (("--setup-plan",), "--setup-plan was given"),
+    "--fixtures": (("--fixtures",), "it ran no tests"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "reason"), NOT_RUN.values(), ids=NOT_RUN)
+def test_a_part_of_the_tests_says_nothing(tested: Tested, arguments: tuple[str, ...], reason: str) -> None:
+    """However tests were left out, it is said, and nothing is removed."""
+    Project({"deeper/test_other.py": "def test_other():\n    pass\n"}).write(Path())
+
+    ended = tested("--cassette-prune", *arguments, test_it=TWO_TESTS)
+
+    if "--co" in arguments or "--fixtures" in arguments:
+        assert ["used", "second", "gone"] == prompts()
+        if TITLE not in ended.told:
+            return
+    assert [
+        f"not known, because the run was not a whole one: {reason}",
+        "nothing was removed",
+    ] == section(ended.told)[:2]
+    assert ["used", "second", "gone"] == prompts()
+
+
+BROKEN = {
+    "failed": ("\n    def test_third():\n        assert False\n", "test_it.py::test_third failed"),
+    "error": (
+        "\n    @pytest.fixture\n    def broken():\n        assert False\n"
+        "\n    def test_third(broken):\n        pass\n",
+        "test_it.py::test_third failed",
+    ),
+    "missed": ("\n    def test_third():\n        ask('new')\n", "test_it.py::test_third failed"),
+    "collection": ("\n    import nothing_of_that_name\n", "it was interrupted, or found no tests"),
+    "exit": (
+        "\n    def test_third():\n        pytest.exit('enough', returncode=0)\n",
+        "only 2 of 3 tests ran",
+    ),
+}
+
+
+@pytest.mark.parametrize(("more", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_run_that_did_not_end_well_says_nothing(tested: Tested, more: str, reason: str) -> None:
+    """A test that failed may have been about to ask for more."""
+    ended = tested("--cassette-prune", test_it=TWO_TESTS + more)
+
+    assert [
+        f"not known, because the run was not a whole one: {reason}",
+        "nothing was removed",
+    ] == section(ended.told)[:2]
+    assert ["used", "second", "gone"] == prompts()
+
+
+def test_an_interrupted_run_says_nothing(tmp_path: Path) -> None:
+    """After Ctrl-C half of the tests are missing; the status is that of pytest."""
+    record(str(tmp_path / "cassettes/test_it.jsonl"), "used", "second", "gone")
+    more = "\n    def test_third():\n        raise KeyboardInterrupt\n"
+
+    ended = run(tmp_path, Project({"test_it.py": TWO_TESTS + more}, ("--cassette-prune",)))
+
+    assert [
+        "not known, because the run was not a whole one: it was interrupted, or found no tests",
+        "nothing was removed",
+    ] == section(ended.told)[:2]
+    assert 2 == ended.status
+    assert ["used", "second", "gone"] == prompts(str(tmp_path / "cassettes/test_it.jsonl"))
+
+
+def test_stopping_early_says_nothing(tested: Tested) -> None:
+    """``--maxfail`` keeps tests from being run."""
+    ended = tested("--cassette-prune", "-x", test_it="def test_a():\n    assert False\n" + dedent(TWO_TESTS))
+
+    assert (
+        "not known, because the run was not a whole one: test_it.py::test_a failed" == section(ended.told)[0]
+    )
+
+
+def test_modules_that_cannot_be_collected_are_named(tested: Tested) -> None:
+    """A run that goes on all the same is none of the whole."""
+    ended = tested(
+        "--cassette-prune",
+        "--continue-on-collection-errors",
+        test_it=TWO_TESTS,
+        test_broken="import nothing_here",
+    )
+
+    assert (
+        "not known, because the run was not a whole one: test_broken.py could not be collected"
+        == section(ended.told)[0]
+    )
+    assert ["used", "second", "gone"] == prompts()
+
+
+SKIPPED = {
+    "mark": "\n    @pytest.mark.skip\n    def test_third():\n        ask('gone')\n",
+    "inside": "\n    def test_third():\n        pytest.skip()\n",
+    "xfail": "\n    @pytest.mark.xfail\n    def test_third():\n        assert False\n",
+}
+
+
+@pytest.mark.parametrize("more", SKIPPED.values(), ids=SKIPPED)
+def test_what_a_skipped_test_may_use_is_not_judged(tested: Tested, more: str) -> None:
+    """It did not run, or not to its end: the cassettes beside it are left alone."""
+    record("deeper/cassettes/old.jsonl", "a")
+    ended = tested("--cassette-prune", test_it=TWO_TESTS + more)
+
+    assert [
+        "cassettes/test_it.jsonl: not judged, because test_it.py::test_third was skipped",
+        "deeper/cassettes/old.jsonl: no test opened it (1 recording)",
+        "removed 1 recording, and 1 cassette",
+    ] == section(ended.told)
+    assert ["used", "second", "gone"] == prompts()
+
+
+def test_what_a_skipped_module_may_use_is_not_judged(tested: Tested) -> None:
+    """``pytest.importorskip`` leaves out all tests of a module."""
+    record("cassettes/test_other.jsonl", "a")
+
+    ended = tested("--cassette-prune", test_it=TWO_TESTS, test_other="pytest.importorskip('nothing_here')")
+
+    assert [
+        "cassettes/test_it.jsonl: not judged, because test_other.py was skipped",
+        "cassettes/test_other.jsonl: not judged, because test_other.py was skipped",
+        "none",
+    ] == section(ended.told)
+    assert ["used", "second", "gone"] == prompts()
+
+
+def test_the_cassette_of_an_ignored_module_is_not_judged(tested: Tested) -> None:
+    """What ``collect_ignore`` leaves out in this environment may run in another one."""
+    record("cassettes/test_other.jsonl", "a")
+
+    ended = tested(
+        "--cassette-prune",
+        conftest="collect_ignore = ['test_other.py']",
+        test_it=TWO_TESTS,
+        test_other=ONE_TEST,
+    )
+
+    assert (
+        "cassettes/test_other.jsonl: not judged, because no test of test_other.py was run"
+        == section(ended.told)[0]
+    )
+    assert ["a"] == prompts("cassettes/test_other.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "reason"),
+    [
+        (("-k", "first"), "", "1 test was deselected"),
+        (("--continue-on-collection-errors",), "import nothing_here", "test_other.py could not be collected"),
+    ],
+    ids=["-k", "collection"],
+)
+def test_workers_tell_what_they_left_out(
+    tmp_path: Path, arguments: tuple[str, ...], more: str, reason: str
+) -> None:
+    """With pytest-xdist it is they who collect, and nothing is removed either."""
+    project = Project({"test_it.py": TWO_TESTS, "test_other.py": more}, ("--cassette-prune", *arguments))
+    record(str(tmp_path / "cassettes/test_it.jsonl"), "used", "second", "gone")
+
+    ended = run(tmp_path, project.with_workers())
+
+    assert f"not known, because the run was not a whole one: {reason}" == section(ended.told)[0], ended.text
+    assert ["used", "second", "gone"] == prompts(str(tmp_path / "cassettes/test_it.jsonl"))
+
+
+def test_workers_tell_which_modules_were_skipped(tmp_path: Path) -> None:
+    """The controller hears nothing of them from pytest-xdist."""
+    project = Project(
+        {"test_it.py": TWO_TESTS, "test_other.py": "pytest.importorskip('nothing_here')"},
+        ("--cassette-prune",),
+    )
+    record(str(tmp_path / "cassettes/test_it.jsonl"), "used", "second", "gone")
+
+    ended = run(tmp_path, project.with_workers())
+
+    assert ["cassettes/test_it.jsonl: not judged, because test_other.py was skipped", "none"] == section(
+        ended.told
+    )
+
+
+# -- fingerprints that were used -----------------------------------------------------------------------
+
+
+def test_what_was_used_is_written(tested: Tested) -> None:
+    """One JSON object a line, in the order of the files."""
+    tested("--cassette-used=used.jsonl", test_it=TWO_TESTS)
+
+    lines = Path("used.jsonl").read_text().splitlines()
+    fingerprints = [
+        recording.head.key.hex() for recording in Cassette("cassettes/test_it.jsonl").newest_first()
+    ]
+    assert [
+        f'{{"fingerprint": "{fingerprints[2]}", "cassette": "cassettes/test_it.jsonl", "line": 1}}',
+        f'{{"fingerprint": "{fingerprints[1]}", "cassette": "cassettes/test_it.jsonl", "line": 2}}',
+    ] == lines
+
+
+def test_a_run_that_used_nothing_writes_an_empty_file(tested: Tested) -> None:
+    """A file that is missing would be another answer."""
+    tested("--cassette-used=used.jsonl", test_it="def test_it():\n    pass")
+
+    assert "" == Path("used.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [("nowhere/used.jsonl", "there is no such folder"), ("cassettes", "that is a folder, and not a file")],
+)
+def test_a_place_that_cannot_be_written_is_refused_at_once(tested: Tested, file: str, reason: str) -> None:
+    """Not when an hour of tests is over."""
+    ended = tested(f"--cassette-used={file}", test_it=TWO_TESTS)
+
+    assert (4, f"ERROR: --cassette-used={file}: {reason}\n") == (ended.status, ended.stderr)
+
+
+# -- rewriting -----------------------------------------------------------------------------------------
+
+
+def test_a_line_that_is_another_by_now_stays(tmp_path: Path) -> None:
+    """Lines are named by number and fingerprint."""
+    file = make_file(tmp_path / "c.jsonl", line("a"), line("b"))
+
+    assert 1 == remove_lines(str(file), {1: key_of("a").hex(), 2: key_of("other").hex(), 3: ""})
+    assert line("b") + b"\n" == file.read_bytes()
+
+
+def test_windows_line_ends_are_kept(tmp_path: Path) -> None:
+    """A checkout may have changed the ends of lines; the lines that stay keep theirs."""
+    file = tmp_path / "c.jsonl"
+    file.write_bytes(line("a") + b"\r\n" + line("b") + b"\r\n")
+
+    assert 1 == remove_lines(str(file), {1: key_of("a").hex()})
+    assert line("b") + b"\r\n" == file.read_bytes()
+
+
+def test_a_cassette_that_is_gone_cannot_be_rewritten(tmp_path: Path) -> None:
+    """It is not made anew."""
+    with pytest.raises(CassetteError, match=r"^.*: the cassette is gone$"):
+        remove_lines(str(tmp_path / "c.jsonl"), {1: ""})
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="everything can be written here")
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """The new file is made beside the old one."""
+    file = make_file(tmp_path / "c.jsonl", line("a"))
+    tmp_path.chmod(0o500)
+    with pytest.raises(CassetteReadOnly):
+        remove_lines(str(file), {1: key_of("a").hex()})
+    tmp_path.chmod(0o700)
+
+
+def test_a_fault_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails on the way fails before the old file is touched, and leaves nothing behind."""
+    file = make_file(tmp_path / "c.jsonl", line("a"), line("b"))
+    monkeypatch.setattr(
+        _rewrite.os, "fsync", lambda number: (_ for _ in ()).throw(OSError(5, "Input/output error"))
+    )
+
+    with pytest.raises(CassetteError, match=r"^.*: the cassette could not be rewritten: Input/output error$"):
+        remove_lines(str(file), {1: key_of("a").hex()})
+
+    assert [file] == list(tmp_path.iterdir())
+    assert line("a") + b"\n" + line("b") + b"\n" == file.read_bytes()
+
+
+def test_a_cassette_that_grew_is_not_deleted(tmp_path: Path) -> None:
+    """What was recorded since it was looked at is no part of what was judged."""
+    file = make_file(tmp_path / "c.jsonl", line("a"))
+
+    with pytest.raises(CassetteError, match=r"^.*: the cassette has changed, and was not deleted$"):
+        delete_cassette(str(file), 1)
+    delete_cassette(str(file), file.stat().st_size)
+
+    assert not file.exists()
+
+
+KILLED = """
+import os, sys
+from httpx_cassette import _rewrite
+{fault}
+_rewrite.remove_lines(sys.argv[1], {{1: sys.argv[2]}})
+"""
+
+FAULTS = {
+    "before the new file is durable": "_rewrite.os.fsync = lambda number: os.kill(os.getpid(), 9)",
+    "before it takes the place": "_rewrite.os.replace = lambda old, new: os.kill(os.getpid(), 9)",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no signal 9")
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_whoever_dies_on_the_way_leaves_the_old_file(tmp_path: Path, fault: str) -> None:
+    """Every byte is there, the lock is free, and the file can be pruned and written again."""
+    file = make_file(tmp_path / "c.jsonl", line("a"), line("b"))
+    program = KILLED.format(fault=fault)
+    killed = subprocess.run([sys.executable, "-c", program, str(file), key_of("a").hex()])
+
+    assert -signal.SIGKILL == killed.returncode
+    assert line("a") + b"\n" + line("b") + b"\n" == file.read_bytes()
+    assert 1 == remove_lines(str(file), {1: key_of("a").hex()})
+    Cassette(str(file)).append(exchange("c"))
+    assert ["b", "c"] == [ask(Cassette(str(file)), name) for name in "bc"]
+
+
+APPENDING = """
+import sys
+from httpx_cassette._cassette import Cassette
+from tests._recordings import exchange
+cassette = Cassette(sys.argv[1], fsync=False)
+print("ready", flush=True)
+for number in range(300):
+    cassette.append(exchange(f"new {number}"))
+"""
+
+
+@pytest.fixture
+def appender(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Give a process that appends 300 recordings to ``c.jsonl`` as quickly as it can."""
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", APPENDING, str(tmp_path / "c.jsonl")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    ) as process:
+        assert process.stdout is not None
+        assert "ready\n" == process.stdout.readline()
+        yield process
+
+
+def test_those_who_append_meanwhile_lose_nothing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """A file that is rewritten again and again under another process holds all of its recordings."""
+    file = make_file(tmp_path / "c.jsonl", *(line(f"old {number}") for number in range(40)))
+    process = request.getfixturevalue("appender")
+    for number in range(40):
+        assert 1 == remove_lines(str(file), {1: key_of(f"old {number}").hex()})
+
+    assert 0 == process.wait(60)
+    found = {recording.head.key for recording in Cassette(str(file)).newest_first()}
+    assert {key_of(f"new {number}") for number in range(300)} == found
