@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .._errors import CassetteError, CassetteUnused
+from .._errors import CassetteError, CassetteUnused, OptionError
 from ._suite import Suite
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Items:
         if size is not None:
             choice.options["chunk_size"] = size
         elif isinstance(choice.options.get("chunk_size"), (list, tuple)):
-            raise CassetteError(
+            raise OptionError(
                 "only test functions run once for each chunk_size of a list; give a method of unittest, "
                 "a doctest and cassette_config one number"
             )

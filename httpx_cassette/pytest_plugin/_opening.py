@@ -26,6 +26,9 @@ __all__ = ["Choice", "Opener", "choose"]
 #: What a marker and ``cassette_config`` may say beside the options of a transport.
 _OWN = ("name", "allow_unused", "guard", "next_transport")
 
+#: What stands for a rule of which nothing was said.
+_DEFAULT = "the default"
+
 
 class Choice(NamedTuple):
     """The cassette of a test.
@@ -159,9 +162,9 @@ class Opener:
             for name in sorted(rules.keys() | others.keys()):
                 if rules.get(name) != others.get(name):
                     raise OptionError(
-                        f"{name} is {rules.get(name)} here and {others.get(name)} in {other}, for one file: "
-                        "what is recorded under one is not found under the other; give this test a file of "
-                        "its own, cassette('name'), or say it for all in cassette_config",
+                        f"{name} is {rules.get(name, _DEFAULT)} here and {others.get(name, _DEFAULT)} "
+                        f"in {other}, for one file: what is recorded under one is not found under the "
+                        "other; give this test a file of its own, cassette('name'), or say it for all in cassette_config",
                         cassette.path,
                     )
 

@@ -156,7 +156,7 @@ class Teller:
         if not suite.lost:
             return
         self._section("=", "httpx_cassette: real calls that were not recorded", yellow=True)
-        for (test, what), count in suite.lost.items():
+        for (test, what), count in sorted(suite.lost.items()):
             times = "" if count == 1 else f" ({count} times)"
             self._line(f"{test or 'outside of tests'}: {what}{times}")
 
