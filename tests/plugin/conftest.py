@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# What is imported within a run is forgotten with it: all runs are to share one copy.
+from httpx_cassette import _guard, _ledger, _price, _usage, _use  # noqa: F401
+from httpx_cassette.pytest_plugin import _items, _opening, _telling, _unused  # noqa: F401
 from tests.plugin._project import PROGRAMS, Ended, Project
 
 # They live in an environment of their own (nox -s plugin).

@@ -17,6 +17,7 @@ from httpx_cassette import _rewrite
 from httpx_cassette._cassette import Cassette
 from httpx_cassette._errors import CassetteError, CassetteReadOnly
 from httpx_cassette._rewrite import delete_cassette, remove_lines
+from httpx_cassette.pytest_plugin import _unused
 from tests._recordings import ask, exchange, key_of, line, make_file
 from tests.plugin._project import Project, run
 from tests.plugin.conftest import Tested
@@ -177,7 +178,7 @@ def test_what_cannot_be_removed_is_told(tested: Tested, monkeypatch: pytest.Monk
     def refuse(path: str, size: int) -> None:
         raise CassetteError("the cassette cannot be deleted: it is made of stone", path)
 
-    monkeypatch.setattr("httpx_cassette.pytest_plugin._unused.delete_cassette", refuse)
+    monkeypatch.setattr(_unused, "delete_cassette", refuse)
     ended = tested("--cassette-prune", test_it=ONE_TEST)
 
     assert [

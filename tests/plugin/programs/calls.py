@@ -18,6 +18,9 @@ __all__ = ["URL", "ask", "ask_alone", "ask_async", "body", "model", "record"]
 #: Nothing listens there: a call that no cassette answers fails at once, and none leaves the machine.
 URL = os.environ.get("MODEL_URL", "http://127.0.0.1:9/v1") + "/chat/completions"
 
+#: The stand-in wants one.
+KEY = {"authorization": "Bearer none"}
+
 #: The answer of ``model``, with what it cost.
 ANSWER = {
     "id": "chatcmpl-1",
@@ -41,13 +44,13 @@ def model(request: Any) -> httpx.Response:
 
 def ask(prompt: str = "a", **more: Any) -> Any:
     """Make a call."""
-    with httpx.Client() as client:
+    with httpx.Client(headers=KEY) as client:
         return client.post(URL, json=body(prompt, **more)).json()
 
 
 async def ask_async(prompt: str = "a", **more: Any) -> Any:
     """Make a call in an event loop."""
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(headers=KEY) as client:
         return (await client.post(URL, json=body(prompt, **more))).json()
 
 
