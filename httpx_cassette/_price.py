@@ -40,11 +40,11 @@ class PriceTable:
             usage: The tokens.
             at: When the answer was given, RFC 3339; prices change.
         """
-        if usage.input_tokens is None or usage.output_tokens is None or not usage.model:
+        if usage.input_tokens is None or not usage.model:
             return None
         tokens = self._module.Usage(
             input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
+            output_tokens=usage.output_tokens or 0,  # Embeddings have none.
             cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
         )
         try:
@@ -82,4 +82,5 @@ def price_table() -> PriceTable | None:
 
 def _time(at: str) -> datetime.datetime:
     # ``Z`` is not read before Python 3.11.
-    return datetime.datetime.fromisoformat(at.replace("Z", "+00:00"))
+    time = datetime.datetime.fromisoformat(at.replace("Z", "+00:00"))
+    return time if time.tzinfo is not None else time.replace(tzinfo=datetime.timezone.utc)

@@ -74,9 +74,10 @@ def _totals(holder: dict[str, Any]) -> dict[str, Any]:
     for name in ("usage", "usageMetadata", "usage_metadata"):
         usage = holder.get(name)
         if isinstance(usage, dict):
-            # Cohere counts what was used beside what is billed.
-            tokens = usage.get("tokens")
-            return tokens if isinstance(tokens, dict) else usage
+            # Cohere counts what is billed beside what was read: its own prompts are free.
+            named = (usage.get("billed_units"), usage.get("tokens"))
+            counts = (each for each in named if isinstance(each, dict) and "output_tokens" in each)
+            return next(counts, usage)
     if "eval_count" in holder:  # Ollama says it beside the answer.
         return {name: holder.get(name) for name in ("prompt_eval_count", "eval_count")}
     return {}

@@ -164,7 +164,8 @@ class Opener:
                     raise OptionError(
                         f"{name} is {rules.get(name, _DEFAULT)} here and {others.get(name, _DEFAULT)} "
                         f"in {other}, for one file: what is recorded under one is not found under the "
-                        "other; give this test a file of its own, cassette('name'), or say it for all in cassette_config",
+                        "other; give this test a file of its own, cassette('name'), or say it for all "
+                        "in cassette_config",
                         cassette.path,
                     )
 

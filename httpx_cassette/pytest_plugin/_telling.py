@@ -234,7 +234,9 @@ def _money(used: list[Use]) -> str | None:
             total += cost * use.replayed
     calls = sum(use.replayed for use in used)
     without = f", without {unknown:,} of {calls:,} calls that it has no price for" if unknown else ""
-    return f"${total:,.2f} by {table.name}{without}" if unknown < calls else f"no price in {table.name}"
+    # The answers of a small suite cost less than a cent.
+    saved = f"${total:,.2f}" if total >= 1 else f"${total:.4f}"
+    return f"{saved} by {table.name}{without}" if unknown < calls else f"no price in {table.name}"
 
 
 def _duration(seconds: float) -> str:
