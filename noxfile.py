@@ -37,7 +37,7 @@ TALKS = re.compile(
 #: The package, a user's code, and the programs of the project.
 TYPED = (
     *("httpx_cassette", "benchmarks", "noxfile.py"),
-    *(f"tests/{name}" for name in ("exits", "fuzz", "torture", "typing")),
+    *(f"tests/{name}" for name in ("exits", "fuzz", "plugin", "torture", "typing")),
 )
 
 #: Recorded exchanges that lie beside a checkout, where there are any.
@@ -70,6 +70,13 @@ def exits(session: nox.Session) -> None:
     """Run every program of ``tests/exits``, and the services; print the table of exit statuses."""
     install(session, "exits")
     session.run("python", "-m", "pytest", *(session.posargs or ["tests/exits", "tests/services"]))
+
+
+@nox.session
+def plugin(session: nox.Session) -> None:
+    """Test small projects with the plugin of pytest, beside other plugins and in workers of pytest-xdist."""
+    install(session, "plugin")
+    session.run("python", "-m", "pytest", "tests/plugin", *session.posargs)
 
 
 @nox.session(python=PYTHONS, download_python="never")

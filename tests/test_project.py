@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 #: Issue and README promise these; each is a function in noxfile.py.
 SESSIONS = {
-    "bench", "build", "conformance", "demo", "docs", "lint", "sdk", "sdk_old", "tests", "typing",
+    "bench", "build", "conformance", "demo", "docs", "lint", "plugin", "sdk", "sdk_old", "tests", "typing",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -147,8 +147,8 @@ def run_again(folder: Path, project: Project) -> Ended:
 
 @contextmanager
 def run_at_once(
-    request: pytest.FixtureRequest, projects: Mapping[Hashable, Project], folder: Path
-) -> Iterator[dict[Hashable, Future[Ended]]]:
+    request: pytest.FixtureRequest, projects: Mapping[str, Project], folder: Path
+) -> Iterator[dict[str, Future[Ended]]]:
     """Start the runs of all selected tests with a parameter ``name``, a few at a time.
 
     One after the other they would take as long again: each leaves a core idle.
@@ -157,7 +157,7 @@ def run_at_once(
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
         yield {
-            name: pool.submit(run, folder / str(name), project)
+            name: pool.submit(run, folder / name, project)
             for name, project in projects.items()
             if name in names and not any(mark.args[0] for mark in project.marks)
         }

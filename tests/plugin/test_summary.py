@@ -467,8 +467,8 @@ def test_the_summary_stands_at_the_end(tested: Tested) -> None:
 
     assert (
         "== httpx_cassette: real calls that were not recorded\n"
-        "test_it.py::test_second: POST http://127.0.0.1:9/v1/chat/completions answered 500; only finished 2xx "
-        "and 3xx answers are stored (record_statuses= stores others) (2 times)\n"
+        "test_it.py::test_second: POST http://127.0.0.1:9/v1/chat/completions answered 500; only finished "
+        "2xx and 3xx answers are stored (record_statuses= stores others) (2 times)\n"
         "== httpx_cassette\n"
         "1 replayed, 0 recorded, 0 missed, 2 real calls\n"
         "saved 1,200 tokens and 0.0 s; oldest recording used: today\n"

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
-from httpx_cassette import _rewrite
 from httpx_cassette._cassette import Cassette
 from httpx_cassette._errors import CassetteError, CassetteReadOnly
 from httpx_cassette._rewrite import delete_cassette, remove_lines
@@ -51,7 +51,8 @@ def recorded(folder: Path) -> None:
 def prompts(file: str = "cassettes/test_it.jsonl") -> list[str]:
     """Return the prompts whose answers are in a cassette."""
     recordings = sorted(Cassette(file).newest_first(), key=lambda recording: recording.number)
-    return [recording.request["json"]["messages"][1]["content"] for recording in recordings]  # type: ignore[index,call-overload]  # JSON
+    requests: list[Any] = [recording.request for recording in recordings]
+    return [request["json"]["messages"][1]["content"] for request in requests]
 
 
 def section(told: str) -> list[str]:
@@ -454,9 +455,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_fault_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails on the way fails before the old file is touched, and leaves nothing behind."""
     file = make_file(tmp_path / "c.jsonl", line("a"), line("b"))
-    monkeypatch.setattr(
-        _rewrite.os, "fsync", lambda number: (_ for _ in ()).throw(OSError(5, "Input/output error"))
-    )
+    monkeypatch.setattr(os, "fsync", lambda number: (_ for _ in ()).throw(OSError(5, "Input/output error")))
 
     with pytest.raises(CassetteError, match=r"^.*: the cassette could not be rewritten: Input/output error$"):
         remove_lines(str(file), {1: key_of("a").hex()})
