@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import _arming, _exit
-from .._listening import LISTENERS
+from .._listening import LISTENERS, USED_VARIABLE, UsedElsewhere, read_used_elsewhere
 
 if TYPE_CHECKING:
     from .._ledger import Entry
@@ -33,7 +33,7 @@ __all__ = ["Run", "begin"]
 _MODE_VARIABLE = "HTTPX_CASSETTE_MODE"
 
 #: What a run sets, and puts back.
-_VARIABLES = (_MODE_VARIABLE, "HTTPX_CASSETTE_FRESH_SINCE", "HTTPX_CASSETTE_BUDGET")
+_VARIABLES = (_MODE_VARIABLE, "HTTPX_CASSETTE_FRESH_SINCE", "HTTPX_CASSETTE_BUDGET", USED_VARIABLE)
 
 #: What a miss replaces: all is well, tests failed, there were none. Not an interrupted run, which is 2 as
 #: well, and neither an internal error nor a wrong command line, whose results say nothing.
@@ -84,7 +84,13 @@ class Run:
         self._budget: tempfile.TemporaryDirectory[str] | None = None
         self._variables_before = {name: os.environ.get(name) for name in _VARIABLES}
         self._set_mode(config.option.cassette_mode)
+        self._pid = os.getpid()
+        self._used_elsewhere: str | None = None
         self._share()
+        if self._worker is None and (self.wants_report or config.option.cassette_used is not None):
+            file, self._used_elsewhere = tempfile.mkstemp(prefix="httpx-cassette-used-")
+            os.close(file)
+            os.environ[USED_VARIABLE] = self._used_elsewhere
         self._suite: Suite | None = None
         #: What of the ledger was told to a test already, by what tells its entries apart.
         self._told: Counter[tuple[int, str, str, str]] = Counter()
@@ -156,7 +162,10 @@ class Run:
 
     def used(self, recording: Recording, name: str) -> None:
         """Keep what is told of a recording."""
-        self.suite.used(recording, name)
+        if os.getpid() == self._pid:
+            self.suite.used(recording, name)
+        elif USED_VARIABLE in os.environ:  # A forked child takes what it knows along.
+            UsedElsewhere(os.environ[USED_VARIABLE]).used(recording, name)
 
     def unrecorded(self, what: str) -> None:
         """Keep it for the test that runs."""
@@ -263,6 +272,8 @@ class Run:
             self._worker[_LEFT_OUT] = (self.deselected, self.not_collected)
             self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
+        if self._used_elsewhere is not None:
+            self.suite.elsewhere = read_used_elsewhere(self._used_elsewhere)
         if self.config.option.cassette_used is not None:
             from ._suite import write_used
 
@@ -323,6 +334,8 @@ class Run:
                 os.environ[name] = value
         if self._budget is not None:
             self._budget.cleanup()
+        if self._used_elsewhere is not None:
+            os.unlink(self._used_elsewhere)
         if self._worker is not None:
             return  # What a worker missed is told by the controller.
         if not self._has_said:

@@ -77,6 +77,7 @@ class Suite:
         tests: The files that tests opened, and which tests did.
         counts: How often other processes were stopped alike, where it was more than once: by the process,
             the kind, the key and the test. The file that they share has each but once.
+        elsewhere: What processes used that tests started: file, line and fingerprint.
     """
 
     totals: Counter[str] = field(default_factory=Counter)
@@ -84,6 +85,7 @@ class Suite:
     lost: Counter[tuple[str, str]] = field(default_factory=Counter)
     tests: dict[str, set[str]] = field(default_factory=dict)
     counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    elsewhere: set[tuple[str, int, str]] = field(default_factory=set)
     _lock: Any = field(default_factory=threading.RLock)
 
     # -- a listener --------------------------------------------------------------------------------
@@ -201,8 +203,9 @@ def write_used(suite: Suite, file: Path) -> None:
     Raises:
         OSError: The file cannot be written.
     """
+    used = {(use.path, use.number, use.fingerprint) for use in suite.uses.values()} | suite.elsewhere
     lines = [
-        json.dumps({"fingerprint": use.fingerprint, "cassette": shown(use.path), "line": use.number})
-        for use in sorted(suite.uses.values(), key=lambda use: (use.path, use.number))
+        json.dumps({"fingerprint": fingerprint, "cassette": shown(path), "line": number})
+        for path, number, fingerprint in sorted(used)
     ]
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -120,6 +120,8 @@ def find_unused(run: Run) -> tuple[list[Finding], dict[str, str]]:
     used: dict[str, set[str]] = {}
     for use in run.suite.uses.values():
         used.setdefault(use.path, set()).add(use.fingerprint)
+    for place, _, fingerprint in run.suite.elsewhere:
+        used.setdefault(place, set()).add(fingerprint)
     not_run = [test for test, outcome in run.outcomes.items() if outcome == "skipped"]
     not_run += [module for module, outcome in run.not_collected.items() if outcome == "skipped"]
     files = {str(path.resolve()) for folder in _arguments(run) for path in _cassettes_below(folder, run)}

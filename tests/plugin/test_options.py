@@ -167,7 +167,7 @@ def test_it():
 
 def sys_audit(host):
     import sys
-    sys.audit("socket.getaddrinfo", host, 443, 0, 0, 0)
+    sys.audit("socket.connect", None, (host, 443))
 """
 
 #: As a program of its own: the network of these tests is closed otherwise.

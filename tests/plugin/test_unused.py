@@ -381,6 +381,48 @@ def test_workers_tell_which_modules_were_skipped(tmp_path: Path) -> None:
     )
 
 
+CHILDREN = {
+    "spawned": """
+        import multiprocessing
+
+        @pytest.mark.parametrize("prompt", ["second", "gone"])
+        def test_it(prompt):
+            target, args = ask_alone, (prompt, "cassettes/test_it.jsonl")
+            process = multiprocessing.get_context("spawn").Process(target=target, args=args)
+            process.start()
+            process.join()
+            assert 0 == process.exitcode
+    """,
+    "forked": """
+        import multiprocessing
+
+        @pytest.mark.cassette(allow_unused=True)
+        @pytest.mark.parametrize("prompt", ["second", "gone"])
+        def test_it(prompt):
+            process = multiprocessing.get_context("fork").Process(target=ask, args=(prompt,))
+            process.start()
+            process.join()
+            assert 0 == process.exitcode
+    """,
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this platform cannot fork")
+@pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])
+@pytest.mark.parametrize("test", CHILDREN.values(), ids=CHILDREN)
+def test_what_a_child_process_uses_is_used(tmp_path: Path, test: str, workers: bool) -> None:
+    """Command lines and servers under test are programs of their own."""
+    record(str(tmp_path / "cassettes/test_it.jsonl"), "used", "second", "gone")
+    project = Project({"test_it.py": test}, ("--cassette-prune", "--cassette-used=used.jsonl"))
+
+    ended = run(tmp_path, project.with_workers() if workers else project)
+
+    assert "removed 1 recording" in section(ended.told), ended.text
+    assert ["second", "gone"] == prompts(str(tmp_path / "cassettes/test_it.jsonl"))
+    assert 2 == len((tmp_path / "used.jsonl").read_text().splitlines())
+    assert [] == list((tmp_path.parent / f"{tmp_path.name}-tmp").glob("httpx-cassette-*"))
+
+
 # -- fingerprints that were used -----------------------------------------------------------------------
 
 
