@@ -102,8 +102,8 @@ def _cassette_chunk_size(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def _open_cassette(request: pytest.FixtureRequest, cassette_config: Any) -> Any:
     """Open the cassette of a test; it is closed when all else is torn down."""
-    items: Any = request.config.pluginmanager.get_plugin("httpx_cassette-items")
-    return items.open_cassette(request.node, cassette_config)
+    run: Any = request.config.pluginmanager.get_plugin("httpx_cassette-run")
+    return run.items().open_cassette(request.node, cassette_config)
 
 
 @pytest.fixture

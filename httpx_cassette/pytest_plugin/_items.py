@@ -63,22 +63,16 @@ class Items:
         if item.get_closest_marker("cassette") is not None:
             if names is None:
                 pytest.fail(f"{item.nodeid} is marked with cassette and takes no fixtures", pytrace=False)
-            if "_open_cassette" not in names:
-                names.append("_open_cassette")
-        if names is not None and "_open_cassette" in names and names[0] != "_open_cassette":
-            names.remove("_open_cassette")
-            names.insert(0, "_open_cassette")
+            names = [*names, "_open_cassette"]
+        if names is not None and "_open_cassette" in names:
+            # Parametrised tests share their list, and only one of them may be marked.
+            others = (name for name in names if name != "_open_cassette")
+            vars(item)["fixturenames"] = ["_open_cassette", *others]
 
-    def open_cassette(self, item: pytest.Item, config: object) -> Opened | None:
-        """Open the cassette of a test and return it, ``None`` where the test wants none.
-
-        The fixture of that name calls this.
-        """
+    def open_cassette(self, item: pytest.Item, config: object) -> Opened:
+        """Open the cassette of a test and return it; the fixture of that name calls this."""
         __tracebackhide__ = True
         markers = list(item.iter_markers("cassette"))
-        # Parametrised tests share a list of fixtures, and only one of them may be marked.
-        if not markers and not {"cassette", "cassette_transport"} & set(getattr(item, "fixturenames", ())):
-            return None
         try:
             opened = self._open(item, config, [(mark.args, mark.kwargs) for mark in reversed(markers)])
         except CassetteError as error:

@@ -26,6 +26,7 @@ from .._listening import LISTENERS, USED_VARIABLE, UsedElsewhere, read_used_else
 if TYPE_CHECKING:
     from .._ledger import Entry
     from .._recording import Recording
+    from ._items import Items
     from ._suite import Stopped, Suite
 
 __all__ = ["Run", "begin"]
@@ -178,10 +179,18 @@ class Run:
         """See to it that cassettes are opened, once there is a test that wants one."""
         wants_one = item.get_closest_marker("cassette") is not None
         wants_one = wants_one or "_open_cassette" in getattr(item, "fixturenames", ())
-        if wants_one and not self.config.pluginmanager.has_plugin(_ITEMS):
+        if wants_one:
+            self.items()
+
+    def items(self) -> Items:
+        """Return what opens cassettes; it is registered when it is first asked for."""
+        found: Items | None = self.config.pluginmanager.get_plugin(_ITEMS)
+        if found is None:
             from ._items import Items
 
-            self.config.pluginmanager.register(Items(self.config, self.suite), _ITEMS)
+            found = Items(self.config, self.suite)
+            self.config.pluginmanager.register(found, _ITEMS)
+        return found
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> Generator[None, Any, Any]:

@@ -86,6 +86,37 @@ def test_the_transport_serves_clients_of_both_libraries(tested: Tested) -> None:
     assert 0 == ended.status, ended.text
 
 
+def test_a_cassette_may_be_asked_for_late(tested: Tested) -> None:
+    """``request.getfixturevalue`` opens it in the middle of a test, the first of the run."""
+    record("cassettes/test_it.jsonl", "a")
+    ended = tested(
+        test_it="""
+    def test_it(request):
+        cassette = request.getfixturevalue("cassette")
+        ask("a")
+        assert 1 == cassette.hits
+    """
+    )
+
+    assert 0 == ended.status, ended.text
+
+
+def test_one_parameter_may_be_marked_alone(tested: Tested) -> None:
+    """The others of the same function have no cassette."""
+    record("cassettes/test_it.jsonl", "a")
+    ended = tested(
+        test_it="""
+    @pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.cassette), 3])
+    def test_it(number, request):
+        assert (number == 2) == ("_open_cassette" in request.fixturenames)
+        if number == 2:
+            ask("a")
+    """
+    )
+
+    assert 0 == ended.status, ended.text
+
+
 def test_fixtures_of_every_scope_are_answered(tested: Tested) -> None:
     """The cassette is open before the fixtures of the test, those of its module too, and behind them."""
     record("cassettes/test_it.jsonl", "a", "b", "c")
