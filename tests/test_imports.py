@@ -48,7 +48,7 @@ PARTS = {
     ),
     "flow": Part(
         "_flow _session _budget _flight _search _explain _answer _sink _live_stream _pieces _decoding "
-        "_listening",
+        "_listening _used_elsewhere",
         "miss ledger settings dialects dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
@@ -107,6 +107,7 @@ FILES = {
     "_allowed": "the fingerprints of the real calls that may be made",
     "_prompt_files": "prompt files",
     "_project": "pyproject.toml",
+    "_used_elsewhere": "what processes use that a test run starts",
     "_exit": "the ledger of child processes",
     "_ledger_file": "the ledger of child processes",
     "cli": "the null device, for output that nobody reads",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import _arming, _exit
-from .._listening import LISTENERS, USED_VARIABLE, UsedElsewhere, read_used_elsewhere
+from .._listening import LISTENERS, USED_VARIABLE
 
 if TYPE_CHECKING:
     from .._ledger import Entry
@@ -166,6 +166,8 @@ class Run:
         if os.getpid() == self._pid:
             self.suite.used(recording, name)
         elif USED_VARIABLE in os.environ:  # A forked child takes what it knows along.
+            from .._used_elsewhere import UsedElsewhere
+
             UsedElsewhere(os.environ[USED_VARIABLE]).used(recording, name)
 
     def unrecorded(self, what: str) -> None:
@@ -282,6 +284,8 @@ class Run:
             self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
         if self._used_elsewhere is not None:
+            from .._used_elsewhere import read_used_elsewhere
+
             self.suite.elsewhere = read_used_elsewhere(self._used_elsewhere)
         if self.config.option.cassette_used is not None:
             from ._suite import write_used
