@@ -15,6 +15,9 @@ from tests.plugin._project import Project
 __all__ = ["PROJECTS", "WITHOUT_WORKERS"]
 
 _GROUPS = pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.TaskGroup came with Python 3.11")
+_SUBTESTS = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="on Python 3.10 unittest tells of all subtests when the test is over"
+)
 _FORK = pytest.mark.skipif(sys.platform == "win32", reason="this platform cannot fork")
 
 _CAUGHT = {
@@ -402,19 +405,24 @@ _PLACES = {
             def test_it(self):
                 pass
     """),
-    "unittest-subtest": Project.of("""
-        import unittest
+    "unittest-subtest": Project(
+        {
+            "test_it.py": """
+            import unittest
 
-        @pytest.mark.cassette
-        class Test(unittest.TestCase):
-            def test_it(self):
-                for prompt in ("a", "b"):
-                    with self.subTest(prompt=prompt):
-                        try:
-                            ask(prompt)
-                        except BaseException:
-                            pass
-    """),
+            @pytest.mark.cassette
+            class Test(unittest.TestCase):
+                def test_it(self):
+                    for prompt in ("a", "b"):
+                        with self.subTest(prompt=prompt):
+                            try:
+                                ask(prompt)
+                            except BaseException:
+                                pass
+            """
+        },
+        marks=(_SUBTESTS,),
+    ),
     "doctest": Project.of(
         "",
         "--doctest-modules",

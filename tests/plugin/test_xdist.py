@@ -23,18 +23,21 @@ SIXTEEN = """
 
 
 def test_workers_record_into_one_file(tmp_path: Path, stand_in: StandInServer) -> None:
-    """Each distinct call is paid once, by whichever worker; all of them are counted."""
+    """Each distinct call is stored once, and the next run makes none."""
     project = Project(
         {"test_it.py": SIXTEEN}, ("--cassette-mode=record",), environment={"MODEL_URL": stand_in.url}
     ).with_workers()
-    ended = run(tmp_path, project)
+    first = run(tmp_path, project)
+    paid = stand_in.calls
+    second = run(tmp_path, project)
 
-    # Two workers may ask for the same at once: the second waits, or finds the line of the first.
-    assert 0 == ended.status, ended.text
+    assert 0 == first.status, first.text
     recordings = list(Cassette(str(tmp_path / "cassettes/test_it.jsonl")).newest_first())
-    assert 5 == len({recording.head.key for recording in recordings})
-    assert stand_in.calls == len(recordings)
-    assert f"{32 - len(recordings)} replayed, {len(recordings)} recorded, 0 missed, " in ended.told
+    assert [5, 5] == [len(recordings), len({recording.head.key for recording in recordings})]
+    # Two workers that ask for the same at the same moment both pay; 32 calls would have been made otherwise.
+    assert 5 <= paid <= 10
+    assert paid == stand_in.calls
+    assert "32 replayed, 0 recorded, 0 missed, 0 real calls" in second.told.splitlines()
 
 
 def test_what_workers_did_is_added_up(tmp_path: Path) -> None:
@@ -123,8 +126,7 @@ def test_a_crash_in_recording_keeps_what_was_paid(tmp_path: Path, stand_in: Stan
     run(tmp_path, project)
 
     keys = [each.head.key for each in Cassette(str(tmp_path / "cassettes/test_it.jsonl")).newest_first()]
-    assert 2 == len(set(keys))
-    assert stand_in.calls == len(keys)
+    assert [2, 2] == [len(keys), len(set(keys))]
 
 
 def test_an_internal_error_of_workers_stays_one(tmp_path: Path) -> None:
