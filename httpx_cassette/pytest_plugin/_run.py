@@ -12,8 +12,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
@@ -22,6 +20,7 @@ import pytest
 
 from .. import _arming, _exit
 from .._listening import LISTENERS, USED_VARIABLE
+from ._environment import Environment
 
 if TYPE_CHECKING:
     from .._ledger import Entry
@@ -30,11 +29,6 @@ if TYPE_CHECKING:
     from ._suite import Stopped, Suite
 
 __all__ = ["Run", "begin"]
-
-_MODE_VARIABLE = "HTTPX_CASSETTE_MODE"
-
-#: What a run sets, and puts back.
-_VARIABLES = (_MODE_VARIABLE, "HTTPX_CASSETTE_FRESH_SINCE", "HTTPX_CASSETTE_BUDGET", USED_VARIABLE)
 
 #: What a miss replaces: all is well, tests failed, there were none. Not an interrupted run, which is 2 as
 #: well, and neither an internal error nor a wrong command line, whose results say nothing.
@@ -80,18 +74,9 @@ class Run:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self._check_used_file(config.option.cassette_used)
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
-        self._budget: tempfile.TemporaryDirectory[str] | None = None
-        self._variables_before = {name: os.environ.get(name) for name in _VARIABLES}
-        self._set_mode(config.option.cassette_mode)
+        self._environment = Environment(config)
         self._pid = os.getpid()
-        self._used_elsewhere: str | None = None
-        self._share()
-        if self._worker is None and (self.wants_report or config.option.cassette_used is not None):
-            file, self._used_elsewhere = tempfile.mkstemp(prefix="httpx-cassette-used-")
-            os.close(file)
-            os.environ[USED_VARIABLE] = self._used_elsewhere
         self._suite: Suite | None = None
         #: What of the ledger was told to a test already, by what tells its entries apart.
         self._told: Counter[tuple[int, str, str, str]] = Counter()
@@ -115,36 +100,6 @@ class Run:
         self.crashed: list[str] = []
         LISTENERS.append(self)
         _runs.append(self)
-
-    def _check_used_file(self, name: str | None) -> None:
-        if name is None:
-            return
-        file = self.config.invocation_params.dir / name
-        if not file.parent.is_dir():
-            raise pytest.UsageError(f"--cassette-used={name}: there is no such folder")
-        if file.is_dir():
-            raise pytest.UsageError(f"--cassette-used={name}: that is a folder, and not a file")
-
-    def _set_mode(self, mode: str | None) -> None:
-        if mode is None:
-            return
-        if self._variables_before[_MODE_VARIABLE] == "replay" and mode != "replay":
-            raise pytest.UsageError(
-                f"--cassette-mode={mode} under {_MODE_VARIABLE}=replay, which wins; unset the variable"
-            )
-        os.environ[_MODE_VARIABLE] = mode
-
-    def _share(self) -> None:
-        """Have all processes of a recording run share a limit of calls, and what they have recorded anew."""
-        mode = os.environ.get(_MODE_VARIABLE, "").strip().lower()
-        if self._worker is not None or mode in ("", "replay"):
-            return
-        # Recordings name whole seconds: what an earlier run made in this one is not fresh.
-        began = time.gmtime(time.time() + 1)
-        os.environ.setdefault("HTTPX_CASSETTE_FRESH_SINCE", time.strftime("%Y-%m-%dT%H:%M:%SZ", began))
-        if os.environ.get("HTTPX_CASSETTE_MAX_CALLS") and not os.environ.get("HTTPX_CASSETTE_BUDGET"):
-            self._budget = tempfile.TemporaryDirectory(prefix="httpx-cassette-", ignore_cleanup_errors=True)
-            os.environ["HTTPX_CASSETTE_BUDGET"] = os.path.join(self._budget.name, "budget")
 
     # -- a listener of all sessions ----------------------------------------------------------------
 
@@ -283,10 +238,10 @@ class Run:
             self._worker[_LEFT_OUT] = (self.deselected, self.not_collected)
             self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
-        if self._used_elsewhere is not None:
+        if self._environment.used_elsewhere is not None:
             from .._used_elsewhere import read_used_elsewhere
 
-            self.suite.elsewhere = read_used_elsewhere(self._used_elsewhere)
+            self.suite.elsewhere = read_used_elsewhere(self._environment.used_elsewhere)
         if self.config.option.cassette_used is not None:
             from ._suite import write_used
 
@@ -340,15 +295,7 @@ class Run:
         """Give the exit hook back what may still come, and the environment what it was."""
         LISTENERS.remove(self)
         _runs.remove(self)
-        for name, value in self._variables_before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        if self._budget is not None:
-            self._budget.cleanup()
-        if self._used_elsewhere is not None:
-            os.unlink(self._used_elsewhere)
+        self._environment.put_back()
         if self._worker is not None:
             return  # What a worker missed is told by the controller.
         if not self._has_said:

@@ -1,0 +1,93 @@
+"""What a run sets in the environment for all of its processes, and puts back when it ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from contextlib import suppress
+
+import pytest
+
+from .._listening import USED_VARIABLE
+
+__all__ = ["Environment"]
+
+# Named here, not imported: what defines them comes with the first transport.
+_MODE = "HTTPX_CASSETTE_MODE"
+_FRESH_SINCE = "HTTPX_CASSETTE_FRESH_SINCE"
+_MAX_CALLS = "HTTPX_CASSETTE_MAX_CALLS"
+_BUDGET = "HTTPX_CASSETTE_BUDGET"
+
+
+class Environment:
+    """The mode of a run, and what its processes share.
+
+    Args:
+        config: pytest's.
+
+    Raises:
+        UsageError: The command line contradicts the environment, or names a file that cannot be written.
+
+    Attributes:
+        used_elsewhere: The file to which processes that are no workers write what they use, where the run is
+            asked for it.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        option = config.option
+        _check_used_file(config)
+        _check_mode(option.cassette_mode)
+        self.used_elsewhere: str | None = None
+        self._budget: tempfile.TemporaryDirectory[str] | None = None
+        self._before = {name: os.environ.get(name) for name in (_MODE, _FRESH_SINCE, _BUDGET, USED_VARIABLE)}
+        if option.cassette_mode is not None:
+            os.environ[_MODE] = option.cassette_mode
+        if hasattr(config, "workeroutput"):
+            return  # A worker has inherited the rest.
+        if os.environ.get(_MODE, "").strip().lower() not in ("", "replay"):
+            self._share_recording()
+        if option.cassette_report or option.cassette_prune or option.cassette_used is not None:
+            file, self.used_elsewhere = tempfile.mkstemp(prefix="httpx-cassette-used-")
+            os.close(file)
+            os.environ[USED_VARIABLE] = self.used_elsewhere
+
+    def _share_recording(self) -> None:
+        """Have all processes share a limit of calls, and what they have recorded anew."""
+        # Recordings name whole seconds: what an earlier run made in this one is not fresh.
+        began = time.gmtime(time.time() + 1)
+        os.environ.setdefault(_FRESH_SINCE, time.strftime("%Y-%m-%dT%H:%M:%SZ", began))
+        if os.environ.get(_MAX_CALLS) and not os.environ.get(_BUDGET):
+            self._budget = tempfile.TemporaryDirectory(prefix="httpx-cassette-", ignore_cleanup_errors=True)
+            os.environ[_BUDGET] = os.path.join(self._budget.name, "budget")
+
+    def put_back(self) -> None:
+        """Have the environment be as it was before the run."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if self._budget is not None:
+            self._budget.cleanup()
+        if self.used_elsewhere is not None:
+            with suppress(OSError):
+                os.unlink(self.used_elsewhere)
+
+
+def _check_used_file(config: pytest.Config) -> None:
+    name = config.option.cassette_used
+    if name is None:
+        return
+    file = config.invocation_params.dir / name
+    if not file.parent.is_dir():
+        raise pytest.UsageError(f"--cassette-used={name}: there is no such folder")
+    if file.is_dir():
+        raise pytest.UsageError(f"--cassette-used={name}: that is a folder, and not a file")
+
+
+def _check_mode(mode: str | None) -> None:
+    if mode not in (None, "replay") and os.environ.get(_MODE) == "replay":
+        raise pytest.UsageError(
+            f"--cassette-mode={mode} under {_MODE}=replay, which wins; unset the variable"
+        )
