@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ WORKER = "set HTTPX_CASSETTE_MODE=record for the program that started this proce
 def folder(tmp_path: Path) -> Folder:
     """Give a folder with programs."""
     return Folder(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def hangups_count() -> Iterator[None]:
+    """Have programs end with a hangup, though the tests may have been started by ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def ending(calls: str, processes: str = "1 process", own: str = "") -> str:
