@@ -37,6 +37,7 @@ class Endpoint:
         has_one: Members of which the body has one or more; none is no condition.
         has_body: Whether there is a body at all; without one, nothing is said about it.
         wants_stream: Whether a stream is asked for here, whatever the body says; ``None`` where that says.
+        streams_by_default: Whether a body that does not say asks for one.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Endpoint:
     has_one: Mapping[str, Types] = field(default_factory=dict)
     has_body: bool = True
     wants_stream: bool | None = None
+    streams_by_default: bool = False
 
     def is_at(self, path: str) -> bool:
         """Tell whether the path of a URL leads here."""
@@ -205,8 +207,12 @@ class Dialect:
         """Tell whether a call of this format asks for a stream."""
         if not isinstance(body, dict):
             return False
-        said = [endpoint.wants_stream for endpoint in self.endpoints if endpoint.is_at(path)]
-        return body.get("stream") is True if None in said or not said else True in said
+        here = [endpoint for endpoint in self.endpoints if endpoint.is_at(path)]
+        said = [endpoint.wants_stream for endpoint in here]
+        if said and None not in said:
+            return True in said
+        asked = body.get("stream")
+        return any(endpoint.streams_by_default for endpoint in here) if asked is None else asked is True
 
     def stream_in(self, framing: str) -> StreamTable | None:
         """Return how its streams of a framing are assembled and cut, if it has any."""

@@ -105,10 +105,13 @@ class StreamTable:
             ones do not count.
         totals: Running copies, as pairs of a path and the ``text`` path that it sums up, in the same element.
         padding: Dropped.
+        stamps: What each event says anew of itself, such as when it was made: that of the first piece stands
+            for the whole text, and is sent with every piece.
         scope: The lane in which an event speaks, such as the choice: what comes in a lane ends what was
             open there. An event that names no lane ends everything.
         slot: Members of the event itself that tell slots apart, beyond path, indexes and lane.
-        types: The values of the member ``type`` for which ``text`` holds; ``None`` for any.
+        types: The values of the member ``kind`` for which ``text`` holds; ``None`` for any.
+        kind: The member of an event that says what it is.
         sequence: The member that numbers the events, counted anew on replay.
         by_position: Elements without ``index`` are told apart by position. Otherwise the text in them
             is neither joined nor cut, because a client cannot put it together.
@@ -132,9 +135,11 @@ class StreamTable:
     first: tuple[str, ...] = ()
     totals: tuple[tuple[str, str], ...] = ()
     padding: tuple[str, ...] = ()
+    stamps: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
     slot: tuple[str, ...] = ()
     types: frozenset[str] | None = None
+    kind: str = "type"
     sequence: str | None = None
     by_position: bool = False
     before_last: Literal["null", "absent"] = "null"
@@ -165,6 +170,7 @@ class Reading:
         firsts: What may be sent with the first piece only.
         totals: The running copies, each with the slot that it sums up.
         padding: What is dropped.
+        stamps: What each event says anew.
         lanes: Where the event speaks.
         is_ambiguous: The slot of a text or a running value cannot be told: two claim it, or a tool has no
             index.
@@ -181,6 +187,7 @@ class Reading:
         "lists",
         "padding",
         "running",
+        "stamps",
         "texts",
         "totals",
     )
@@ -196,6 +203,7 @@ class Reading:
         self.firsts: dict[Slot, Place] = {}
         self.totals: dict[Slot, tuple[Place, Slot]] = {}
         self.padding: list[Place] = []
+        self.stamps: list[Place] = []
         self.lanes: set[tuple[str, Json]] = set()
         self.is_ambiguous = False
 
@@ -304,7 +312,7 @@ def table_reader(table: StreamTable) -> Callable[[dict[str, Json]], Reading]:
         OptionError: A path of the table cannot be read, or holds an index or ``**``.
     """
     root = _merge_paths(table)
-    types = table.types
+    types, kind_member = table.types, table.kind
     members = _slot_members(table)
 
     def read(value: dict[str, Json]) -> Reading:
@@ -312,7 +320,7 @@ def table_reader(table: StreamTable) -> Callable[[dict[str, Json]], Reading]:
         _read_object(root, value, (), reading)
         kind = ""
         if types is not None:
-            kind = str(value.get("type"))
+            kind = str(value.get(kind_member))
             if kind not in types:
                 reading.texts = {}
                 return reading
@@ -348,7 +356,7 @@ def _slot_members(table: StreamTable) -> tuple[str, ...]:
 
 def _merge_paths(table: StreamTable) -> _Node:
     root = _Node("")
-    for rule in ("text", "lists", "last", "ends", "first", "padding", "scope", "alone"):
+    for rule in ("text", "lists", "last", "ends", "first", "padding", "stamps", "scope", "alone"):
         for path in getattr(table, rule):
             _add_path(root, path, rule)
     for path, text in table.totals:
@@ -455,5 +463,7 @@ def _note(
             reading.lists["", node.path, indexes] = (holder, name)
     elif rule == "padding":
         reading.padding.append((holder, name))
+    elif rule == "stamps":
+        reading.stamps.append((holder, name))
     elif rule == "totals" and type(item) is str:
         reading.totals["", node.path, indexes] = ((holder, name), ("", node.sums_up, indexes))

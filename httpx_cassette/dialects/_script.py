@@ -320,6 +320,8 @@ class _Assembler:
 
     def _strip(self, value: dict[str, Json], reading: Reading, without_first: bool = False) -> None:
         reading.strip(self._table, without_first)
+        for holder, name in reading.stamps:
+            holder[name] = ""
         if self._table.sequence is not None:
             value.pop(self._table.sequence, None)
 
@@ -334,7 +336,12 @@ class _Assembler:
         totals = {slot: read_text(place) for slot, (place, _) in reading.totals.items()}
         lists = {slot: holder[name] for slot, (holder, name) in reading.lists.items()}
         may_be_usual = not (
-            reading.padding or totals or reading.running or any(lists.values()) or self._table.sequence
+            reading.padding
+            or reading.stamps
+            or totals
+            or reading.running
+            or any(lists.values())
+            or self._table.sequence
         )
         for slot, total in totals.items():
             if slot not in run.reading.totals:

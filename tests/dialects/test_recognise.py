@@ -58,11 +58,21 @@ def test_a_call_that_fits_nowhere_is_generic(path: str, body: Any, dialect: Dial
         ("/streaming", {"stream": False}, True),
         ("/streaming", None, False),
         ("/streaming", [], False),
+        ("/lines", {}, True),
+        ("/lines", {"stream": None}, True),
+        ("/lines", {"stream": False}, False),
+        ("/lines", {"stream": 1}, False),
+        ("/lines", None, False),
     ],
 )
 def test_a_stream_is_asked_for_by_the_body_or_by_the_path(path: str, body: Any, wants_stream: bool) -> None:
-    """Some providers have an address of its own for it."""
-    dialect = Dialect("any", endpoints=(Endpoint("/plain"), Endpoint("/streaming", wants_stream=True)))
+    """Some providers have an address of its own for it, and some stream unless they are told not to."""
+    endpoints = (
+        Endpoint("/plain"),
+        Endpoint("/streaming", wants_stream=True),
+        Endpoint("/lines", streams_by_default=True),
+    )
+    dialect = Dialect("any", endpoints=endpoints)
 
     assert wants_stream is dialect.wants_stream(path, body)
 

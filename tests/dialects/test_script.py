@@ -80,6 +80,16 @@ LINES = StreamTable(
     progress=NoProgress, framing="ndjson", text=("message.content", "message.thinking"), first=("message.*",)
 )
 
+#: The same, where every line says when it was made, and texts are told by another member than the type.
+STAMPED = StreamTable(
+    progress=NoProgress,
+    framing="ndjson",
+    text=("text",),
+    stamps=("at",),
+    kind="event",
+    types=frozenset({"said", "False"}),
+)
+
 #: A running copy beside the text.
 TOTALS = StreamTable(
     progress=NoProgress,
@@ -124,6 +134,39 @@ def part(text: str, **more: Json) -> dict[str, Json]:
 
 
 CASES = [
+    Case(
+        "the-stamp-of-a-text-is-that-of-its-first-piece",
+        STAMPED,
+        [{"event": "said", "text": text, "at": at} for at, text in enumerate(["ab", "", "cd", "ef"])],
+        [{"event": "said", "text": "abcdef", "at": 0}],
+    ),
+    Case(
+        "what-has-no-stamp-does-not-join-what-has-one",
+        STAMPED,
+        [{"event": "said", "text": "ab", "at": "x"}, {"event": "said", "text": "cd"}],
+        [{"event": "said", "text": "ab", "at": "x"}, {"event": "said", "text": "cd"}],
+    ),
+    Case(
+        "text-is-told-by-the-kind-of-its-event",
+        STAMPED,
+        [
+            {"event": "said", "text": "a"},
+            {"event": "heard", "text": "b"},
+            {"event": "heard", "text": "c"},
+            {"event": False, "text": "d"},
+            {"event": False, "text": "e"},
+            {"text": "f"},
+            {"text": "g"},
+        ],
+        [
+            {"event": "said", "text": "a"},
+            {"event": "heard", "text": "b"},
+            {"event": "heard", "text": "c"},
+            {"event": False, "text": "de"},
+            {"text": "f"},
+            {"text": "g"},
+        ],
+    ),
     Case(
         "texts-that-stand-alone-are-joined",
         APPENDED,
