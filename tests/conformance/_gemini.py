@@ -19,12 +19,13 @@ import httpx
 from google import genai
 from google.genai import types
 
+from ._courier import Courier
 from ._exchanges import Exchange
 from ._judge import Verdict
 from ._library import http
 from ._said import Rules, Said
 
-__all__ = ["Courier", "GeminiJudge", "sdk_over"]
+__all__ = ["GeminiJudge", "sdk_over"]
 
 RULES = Rules(
     running=frozenset({"usageMetadata"}),
@@ -58,7 +59,7 @@ class GeminiJudge:
     def ask(self, transport: http.BaseTransport) -> Verdict:
         """Make the call and return what the SDK makes of the answer, a stream read to its end."""
         try:
-            with sdk_over(Courier(transport, self._exchange)) as client:
+            with sdk_over(EventsCourier(transport, self._exchange)) as client:
                 chat = client.chats.create(model="any")
                 if self.is_stream:
                     responses = list(chat.send_message_stream("Hello?"))
@@ -84,27 +85,14 @@ class GeminiJudge:
             yield from _next_requests([history[0], types.Content(role="model", parts=parts)])
 
 
-class Courier(httpx.BaseTransport):
-    """Sends the recorded request whatever is asked, and gives the answer as server-sent events.
-
-    Args:
-        transport: What records and replays.
-        exchange: The exchange.
-    """
-
-    def __init__(self, transport: http.BaseTransport, exchange: Exchange) -> None:
-        self._transport = transport
-        self._exchange = exchange
+class EventsCourier(Courier):
+    """Gives the answer as server-sent events, however the recorded request asked for it."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer a request of the SDK."""
-        exchange = self._exchange
-        sent = http.Request(exchange.method, exchange.url, json=exchange.body)
-        answer = self._transport.handle_request(sent)
-        names = ("content-type", "content-encoding")
-        headers = {name: answer.headers[name] for name in names if name in answer.headers}
-        response = httpx.Response(answer.status_code, headers=headers, content=answer.iter_raw())
-        if answer.is_success and "alt=sse" in request.url.query.decode() and "alt=sse" not in exchange.url:
+        response = super().handle_request(request)
+        wants_events = "alt=sse" in request.url.query.decode()
+        if response.is_success and wants_events and "alt=sse" not in self.exchange.url:
             # The SDK reads events only: here they come as the elements of an array.
             return httpx.Response(200, content=_as_events(response.read()))
         return response

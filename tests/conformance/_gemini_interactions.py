@@ -14,8 +14,9 @@ from typing import Any
 import httpx
 from google import genai
 
+from ._courier import Courier
 from ._exchanges import Exchange
-from ._gemini import Courier, sdk_over
+from ._gemini import sdk_over
 from ._judge import Verdict
 from ._library import http
 from ._said import Rules, Said

@@ -29,7 +29,7 @@ def sabotaged(sabotage: Sabotage) -> type[CassetteTransport]:
             chunks = list(response.iter_raw())
             body = _falsify(b"".join(chunks), sabotage)
             # In chunks of the same size, or one event each.
-            size = 0 if all(chunk.endswith(b"\n\n") for chunk in chunks) else len(chunks[0])
+            size = 0 if all(chunk.endswith(_end_of_event(body)) for chunk in chunks) else len(chunks[0])
             return http.Response(
                 response.status_code,
                 headers=response.headers,
@@ -42,17 +42,21 @@ def sabotaged(sabotage: Sabotage) -> type[CassetteTransport]:
 
 def _falsify(body: bytes, sabotage: Sabotage) -> bytes:
     events: list[tuple[bytes, Any]] = []
-    for block in body.split(b"\n\n"):
+    end = _end_of_event(body)
+    for block in body.split(end):
         # The data come last; what the end marker has is no JSON.
-        head, found, data = block.rpartition(b"data: ")
+        head, found, data = block.rpartition(b"data: ") if len(end) == 2 else (b"", b"", block)
         try:
             events.append((head + found, json.loads(data)))
         except ValueError:
             events.append((block, None))
     sabotage([event for _, event in events if isinstance(event, dict)])
-    return b"\n\n".join(
-        head if event is None else head + json.dumps(event).encode() for head, event in events
-    )
+    return end.join(head if event is None else head + json.dumps(event).encode() for head, event in events)
+
+
+def _end_of_event(body: bytes) -> bytes:
+    """Return what stands between events: a blank line, or of one document a line its end."""
+    return b"\n" if body.startswith(b"{") else b"\n\n"
 
 
 def _divide(body: bytes, size: int) -> Iterator[bytes]:
@@ -60,8 +64,9 @@ def _divide(body: bytes, size: int) -> Iterator[bytes]:
         for start in range(0, len(body), size):
             yield body[start : start + size]
     else:
-        for event in body.split(b"\n\n")[:-1]:
-            yield event + b"\n\n"
+        end = _end_of_event(body)
+        for event in body.split(end)[:-1]:
+            yield event + end
 
 
 # -- what is done to the events ------------------------------------------------------------------------
@@ -92,6 +97,10 @@ def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
             if "functionCall" in part:
                 parts.append(part)
                 return
+    for message in _messages(events):
+        if message.get("tool_calls"):
+            message["tool_calls"] += message["tool_calls"]
+            return
     ids: dict[str, str] = {}
     for event in events:
         step = event.get("step") or {}
@@ -115,6 +124,7 @@ def drop_the_usage(events: list[dict[str, Any]]) -> None:
         (event.get("response") or {}).pop("usage", None)
         event.pop("usageMetadata", None)
         (event.get("interaction") or {}).pop("usage", None)
+        event.pop("eval_count", None)
 
 
 SABOTAGES: dict[str, Sabotage] = {
@@ -137,6 +147,13 @@ def _lists_of_parts(events: list[dict[str, Any]]) -> Iterator[tuple[int, list[di
     for event in events:
         for candidate in event.get("candidates") or ():
             yield candidate.get("index", 0), (candidate.get("content") or {}).get("parts") or []
+
+
+def _messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what each line of Ollama's formats says."""
+    for event in events:
+        if "created_at" in event:
+            yield event.get("message") or event
 
 
 def _blocks(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -180,6 +197,10 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
         for part in parts:
             if part.get("text"):
                 yield f"{index} {part.get('thought')}", part, "text"
+    for message in _messages(events):
+        for name in ("content", "thinking", "response"):
+            if message.get(name):
+                yield name, message, name
     for index, block in _blocks(events):
         for name in ("text", "thinking", "partial_json"):
             if block.get(name):

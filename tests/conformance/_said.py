@@ -38,6 +38,8 @@ class Rules:
         sequences: Lists that go on with each event, of elements of which some are texts: path -> members that
             end a text.
         has_arrays: Whether a stream may also be one array of its events.
+        has_lines: Whether a stream may also be one event a line.
+        kind: The member that says of what type an event is.
     """
 
     texts: frozenset[str] = frozenset()
@@ -47,7 +49,7 @@ class Rules:
     dropped: frozenset[str] = frozenset()
     place: tuple[str, ...] = ()
     lane: str = ""
-    ends: frozenset[str] = frozenset()
+    ends: frozenset[Any] = frozenset()
     failures: frozenset[str] = frozenset()
     pings: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
@@ -55,6 +57,8 @@ class Rules:
     positions: frozenset[str] = frozenset()
     sequences: dict[str, frozenset[str]] = field(default_factory=dict)
     has_arrays: bool = False
+    has_lines: bool = False
+    kind: str = "type"
 
 
 @dataclass
@@ -124,6 +128,9 @@ def read_stream(body: bytes, rules: Rules) -> Said:
     if rules.has_arrays and body.lstrip()[:1] == b"[":
         _read_array(body.decode().strip(), reader)
         return reader.said
+    if rules.has_lines and body.lstrip()[:1] == b"{":
+        _read_lines(body.decode(), reader)
+        return reader.said
     text = re.sub(r"\r\n|\r", "\n", body.decode().removeprefix("\ufeff"))
     for block in re.split(r"\n{2,}", text):
         fields: dict[str, list[str]] = {}
@@ -152,6 +159,15 @@ def _read_array(text: str, reader: _Reader) -> None:
         reader.read_event({"data": [json.dumps(document)]})
         position += len(text) - position - len(text[position:].lstrip())
     reader.said.is_terminated = True
+
+
+def _read_lines(text: str, reader: _Reader) -> None:
+    """Read the documents of the lines as far as there are any."""
+    for line in text.split("\n"):
+        if line.strip():
+            reader.read_event({"data": [line]})
+        if reader.said.is_terminated:
+            return
 
 
 class _Reader:
@@ -198,7 +214,7 @@ class _Reader:
     def _enter(self, document: dict[str, Any]) -> str:
         """Take note of what an event is, and return how the paths in it begin."""
         said, rules = self.said, self._rules
-        kind = document.get("type")
+        kind = document.get(rules.kind)
         if document.get("error") or kind in rules.failures:
             said.error = json.dumps(document.get("error", document))
         said.is_terminated |= kind in rules.ends

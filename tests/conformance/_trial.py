@@ -124,7 +124,8 @@ class _Trial:
         self._transport_class = transport
         self._cassette = cassette
         # A stream that is asked for may be answered with one document.
-        documents = (b"{",) if judge.rules.has_arrays else (b"{", b"[")
+        rules = judge.rules
+        documents = {b"{", b"["} - {b"[" if rules.has_arrays else b"", b"{" if rules.has_lines else b""}
         is_stream = judge.is_stream and exchange.answer.lstrip()[:1] not in documents
         self._received = read_stream(exchange.answer, judge.rules) if is_stream else None
         self._live_requests: list[http.Request] = []
