@@ -62,7 +62,8 @@ class Gate(IntFlag):
     """A string or member name that begins with a dollar sign."""
     MEDIA = 8
     """A member or string that base64 without a data URL comes with: OpenAI's ``input_audio``, ``file_data``
-    and ``image_generation_call``, Anthropic's ``base64``, Google's ``mimeType`` in both spellings."""
+    and ``image_generation_call``, Anthropic's ``base64``, Google's ``mimeType`` in both spellings, Ollama's
+    ``images``."""
 
 
 #: Members of an enumeration are slow to combine; a table of all sixteen is not.
@@ -79,6 +80,7 @@ _MARKS = {
     b'"data"': Gate.MEDIA,
     b'"mimeType"': Gate.MEDIA,
     b'"mime_type"': Gate.MEDIA,
+    b'"images"': Gate.MEDIA,
 }
 
 

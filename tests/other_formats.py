@@ -1,4 +1,4 @@
-"""What a stand-in says in the formats that it does not know by itself: Responses, Messages, Gemini.
+"""What a stand-in says in the formats that it does not know by itself: Responses, Messages, Gemini, Ollama.
 
 For ``StandInServer(answer=...)``. The n-th answer is worded differently from the one before it, so that only
 a replay can say the same twice.
@@ -29,6 +29,13 @@ def answer(asked: Asked, nth: int) -> Reply | None:
         body = json.loads(asked.body)
         whole = _message(body, nth, words)
         return _reply(whole, _message_events(whole, words) if body.get("stream") else None)
+    if path.endswith("/api/chat"):
+        body = json.loads(asked.body)
+        lines = _ollama_lines(body, words)
+        if body.get("stream") is False:
+            return _reply({**lines[-1], "message": {"role": "assistant", "content": words}}, None)
+        written = (json.dumps(line).encode() + b"\n" for line in lines)
+        return Reply(200, written, {"content-type": "application/x-ndjson"})
     if path.endswith(":generateContent"):
         return _reply(_candidate(words, "STOP"), None)
     if path.endswith(":streamGenerateContent") and "alt=sse" in query:
@@ -160,3 +167,19 @@ def _candidate(words: str, finish: str | None) -> dict[str, Any]:
         "modelVersion": "gemini-2.5-flash",
         "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 9, "totalTokenCount": 18},
     }
+
+
+# -- Ollama --------------------------------------------------------------------------------------------
+
+
+def _ollama_lines(body: dict[str, Any], words: str) -> list[dict[str, Any]]:
+    said = [
+        {
+            "model": body["model"],
+            "created_at": f"2026-01-01T10:00:{number:02}Z",
+            "message": {"role": "assistant", "content": piece},
+            "done": False,
+        }
+        for number, piece in enumerate([*_pieces(words), ""])
+    ]
+    return [*said[:-1], {**said[-1], "done": True, "done_reason": "stop", "eval_count": 9}]

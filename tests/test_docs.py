@@ -87,7 +87,7 @@ def test_every_block_of_python_is_a_program() -> None:
 
 def test_every_sdk_has_a_program_in_an_event_loop() -> None:
     """Sync and async, for each SDK of the page."""
-    for name in ("openai", "anthropic", "google-genai"):
+    for name in ("openai", "anthropic", "google-genai", "ollama"):
         texts = [program.text for program in PROGRAMS if program.needs.startswith(name)]
 
         assert {True, False} == {"asyncio.run" in text for text in texts}, name
@@ -152,6 +152,7 @@ def run(folder: Path, url: str, **variables: str) -> str:
         "OPENAI_BASE_URL": url,
         "ANTHROPIC_BASE_URL": url.removesuffix("/v1"),
         "GOOGLE_GEMINI_BASE_URL": url.removesuffix("/v1"),
+        "OLLAMA_HOST": url.removesuffix("/v1"),
         **variables,
     }
     if key is not None:

@@ -14,6 +14,7 @@ from .anthropic_messages import ANTHROPIC_MESSAGES
 from .gemini import GEMINI
 from .gemini_interactions import GEMINI_INTERACTIONS
 from .generic import GENERIC
+from .ollama import OLLAMA
 from .openai_chat import OPENAI_CHAT
 from .openai_responses import OPENAI_RESPONSES
 
@@ -23,6 +24,7 @@ __all__ = [
     "GEMINI",
     "GEMINI_INTERACTIONS",
     "GENERIC",
+    "OLLAMA",
     "OPENAI_CHAT",
     "OPENAI_RESPONSES",
     "Dialect",
@@ -41,6 +43,7 @@ DIALECTS = (
     OPENAI_RESPONSES,
     GEMINI,
     GEMINI_INTERACTIONS,
+    OLLAMA,
     GENERIC,
 )
 

@@ -25,6 +25,7 @@ from ._gemini import GeminiJudge
 from ._gemini_interactions import GeminiInteractionsJudge
 from ._judge import Judge
 from ._library import CassetteTransport
+from ._ollama import OllamaJudge
 from ._openai_chat import OpenAIChatJudge
 from ._openai_responses import OpenAIResponsesJudge
 from ._report import FileReport, as_data, as_text
@@ -36,6 +37,7 @@ JUDGES: dict[str, Callable[[Exchange], Judge]] = {
     "anthropic-messages": AnthropicMessagesJudge,
     "gemini": GeminiJudge,
     "gemini-interactions": GeminiInteractionsJudge,
+    "ollama": OllamaJudge,
     "openai-chat": OpenAIChatJudge,
     "openai-responses": OpenAIResponsesJudge,
 }
