@@ -315,7 +315,7 @@ def strip(body: Json, table: dict[str, Any]) -> None:
     """Remove blanks at the ends of lines in conversational text."""
     prefills = [
         (turns, len(value) - 1)
-        for turns in table["turns"]
+        for turns in table.get("turns", [])
         if (value := children(body).get(turns)) and isinstance(value, list) and isinstance(value[-1], dict)
         if value[-1].get("role") in table["prefill_roles"]
     ]
@@ -399,9 +399,11 @@ OWN_NETWORKS = (
 def decides_sampling(dialect: str, host: str) -> bool:
     """Say whether a host is one that decides about sampling itself."""
     named = "api.perplexity.ai", "api.mistral.ai", "router.huggingface.co"
-    if host in ("openrouter.ai", "localhost", "host.docker.internal"):
+    if host in ("localhost", "host.docker.internal") or host.endswith((".local", ".internal", ".lan")):
         return True
-    if host.endswith((".local", ".internal", ".lan")) or (dialect != "anthropic-messages" and host in named):
+    if host == "openrouter.ai" and dialect not in ("cohere", "cohere-v1"):
+        return True
+    if host in named and dialect in ("openai-chat", "openai-responses"):
         return True
     try:
         address = ipaddress.ip_address(host)

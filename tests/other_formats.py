@@ -1,7 +1,7 @@
-"""What a stand-in says in the formats that it does not know by itself: Responses, Messages, Gemini, Ollama.
+"""What a stand-in says in the formats that it does not know by itself.
 
-For ``StandInServer(answer=...)``. The n-th answer is worded differently from the one before it, so that only
-a replay can say the same twice.
+Responses, Messages, Gemini, Cohere and Ollama, for ``StandInServer(answer=...)``. The n-th answer is worded
+differently from the one before it, so that only a replay can say the same twice.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ def answer(asked: Asked, nth: int) -> Reply | None:
         body = json.loads(asked.body)
         whole = _message(body, nth, words)
         return _reply(whole, _message_events(whole, words) if body.get("stream") else None)
+    if path.endswith("/v2/chat"):
+        body = json.loads(asked.body)
+        message = {"role": "assistant", "content": [{"type": "text", "text": words}]}
+        whole = {"id": f"c_{nth}", "message": message, "finish_reason": "COMPLETE", "usage": {}}
+        return _reply(whole, _cohere_events(whole, words) if body.get("stream") else None)
     if path.endswith("/api/chat"):
         body = json.loads(asked.body)
         lines = _ollama_lines(body, words)
@@ -183,3 +188,27 @@ def _ollama_lines(body: dict[str, Any], words: str) -> list[dict[str, Any]]:
         for number, piece in enumerate([*_pieces(words), ""])
     ]
     return [*said[:-1], {**said[-1], "done": True, "done_reason": "stop", "eval_count": 9}]
+
+
+# -- Cohere --------------------------------------------------------------------------------------------
+
+
+def _cohere_events(whole: dict[str, Any], words: str) -> Iterator[bytes]:
+    begun = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+    said: list[dict[str, Any]] = [
+        {"type": "message-start", "id": whole["id"], "delta": {"message": begun}},
+        {
+            "type": "content-start",
+            "index": 0,
+            "delta": {"message": {"content": {"type": "text", "text": ""}}},
+        },
+        *(
+            {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": piece}}}}
+            for piece in _pieces(words)
+        ),
+        {"type": "content-end", "index": 0},
+        {"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": {}}},
+    ]
+    for each in said:
+        yield _event(each, each["type"])
+    yield b"data: [DONE]\n\n"

@@ -11,6 +11,8 @@ from functools import lru_cache
 from .._call import Json
 from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
 from .anthropic_messages import ANTHROPIC_MESSAGES
+from .cohere import COHERE
+from .cohere_v1 import COHERE_V1
 from .gemini import GEMINI
 from .gemini_interactions import GEMINI_INTERACTIONS
 from .generic import GENERIC
@@ -20,6 +22,8 @@ from .openai_responses import OPENAI_RESPONSES
 
 __all__ = [
     "ANTHROPIC_MESSAGES",
+    "COHERE",
+    "COHERE_V1",
     "DIALECTS",
     "GEMINI",
     "GEMINI_INTERACTIONS",
@@ -44,6 +48,8 @@ DIALECTS = (
     GEMINI,
     GEMINI_INTERACTIONS,
     OLLAMA,
+    COHERE,
+    COHERE_V1,
     GENERIC,
 )
 

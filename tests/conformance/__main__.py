@@ -20,6 +20,7 @@ from httpx_cassette import CassetteStop
 from httpx_cassette.dialects import recognise
 
 from ._anthropic_messages import AnthropicMessagesJudge
+from ._cohere import CohereJudge, CohereV1Judge
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._gemini import GeminiJudge
 from ._gemini_interactions import GeminiInteractionsJudge
@@ -35,6 +36,8 @@ from ._trial import Outcome, try_exchange
 #: Dialect -> the SDK that judges it.
 JUDGES: dict[str, Callable[[Exchange], Judge]] = {
     "anthropic-messages": AnthropicMessagesJudge,
+    "cohere": CohereJudge,
+    "cohere-v1": CohereV1Judge,
     "gemini": GeminiJudge,
     "gemini-interactions": GeminiInteractionsJudge,
     "ollama": OllamaJudge,

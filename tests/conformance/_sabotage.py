@@ -109,6 +109,12 @@ def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
         elif f"step {event.get('index')}" in ids and "delta" in event:
             event["delta"]["id"] = ids[f"step {event.get('index')}"]
             return
+    for piece, name in _pieces_of_calls(events):
+        if piece.get(name):
+            ids[name] = piece[name]
+        elif name in ids:
+            piece[name] = ids[name]
+            return
     for slot, call in _tool_calls(events):
         if call.get("id"):
             ids[slot] = call["id"]
@@ -120,11 +126,10 @@ def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
 def drop_the_usage(events: list[dict[str, Any]]) -> None:
     """Send every event without the usage."""
     for event in events:
-        event.pop("usage", None)
-        (event.get("response") or {}).pop("usage", None)
-        event.pop("usageMetadata", None)
-        (event.get("interaction") or {}).pop("usage", None)
-        event.pop("eval_count", None)
+        for holder in (event, *map(event.get, ("response", "interaction", "delta"))):
+            for name in ("usage", "usageMetadata", "eval_count", "meta"):
+                if isinstance(holder, dict):
+                    holder.pop(name, None)
 
 
 SABOTAGES: dict[str, Sabotage] = {
@@ -154,6 +159,25 @@ def _messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for event in events:
         if "created_at" in event:
             yield event.get("message") or event
+
+
+def _cohere_messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the messages in the deltas of Cohere's format."""
+    for event in events:
+        delta = event.get("delta")
+        if isinstance(delta, dict) and isinstance(delta.get("message"), dict):
+            yield delta["message"]
+
+
+def _pieces_of_calls(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the pieces of calls in it, and what only the first of them has; in its first version the name."""
+    for message in _cohere_messages(events):
+        if isinstance(message.get("tool_calls"), dict):
+            yield message["tool_calls"], "id"
+    for event in events:
+        piece = event.get("tool_call_delta") or {}
+        if piece.get("name") or piece.get("parameters"):
+            yield piece, "name"
 
 
 def _blocks(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -197,6 +221,16 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
         for part in parts:
             if part.get("text"):
                 yield f"{index} {part.get('thought')}", part, "text"
+    for message in _cohere_messages(events):
+        call = message.get("tool_calls") or {}
+        holders = (message, message.get("content"), call.get("function") if isinstance(call, dict) else None)
+        for holder in holders:
+            for name in ("tool_plan", "text", "thinking", "arguments"):
+                if isinstance(holder, dict) and holder.get(name):
+                    yield f"cohere {name}", holder, name
+    for event in events:
+        if event.get("event_type") == "text-generation":
+            yield "cohere text", event, "text"
     for message in _messages(events):
         for name in ("content", "thinking", "response"):
             if message.get(name):

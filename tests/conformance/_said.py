@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ class Rules:
         lane: The member that names the lane, where events of several may come by turns otherwise.
         ends: Types of events that end the stream.
         failures: Types of events that say that it failed.
+        fails: Returns what another event says of a failure.
         pings: Types of events that need not be kept.
         whole: Types of events in which no string is text.
         number: The member that numbers the events.
@@ -51,6 +53,7 @@ class Rules:
     lane: str = ""
     ends: frozenset[Any] = frozenset()
     failures: frozenset[str] = frozenset()
+    fails: Callable[[dict[str, Any]], Any] = lambda document: None
     pings: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     number: str = ""
@@ -215,7 +218,7 @@ class _Reader:
         """Take note of what an event is, and return how the paths in it begin."""
         said, rules = self.said, self._rules
         kind = document.get(rules.kind)
-        if document.get("error") or kind in rules.failures:
+        if document.get("error") or kind in rules.failures or rules.fails(document):
             said.error = json.dumps(document.get("error", document))
         said.is_terminated |= kind in rules.ends
         self._is_whole = kind in rules.whole

@@ -59,6 +59,32 @@ EXPECTED = {
             "drop-the-usage": ("SDK object", "events[4].interaction.usage"),
         },
     ),
+    "cohere": Expected(
+        26,
+        {"error event": 3, "error in a success": 1, "status 404": 1, "truncated": 2},
+        {},
+        {
+            "drop-a-character": ("SDK object", "content.0.text"),
+            "swap-two-deltas": ("SDK object", "content.0.text"),
+            "repeat-a-tool-id": (
+                "fields",
+                "tool-call-delta 0: delta.message.tool_calls.id beside "
+                "tool-call-delta 0: delta.message.tool_calls.function.arguments",
+            ),
+            "drop-the-usage": ("SDK object", "usage"),
+        },
+    ),
+    "cohere-v1": Expected(
+        14,
+        {"error event": 2, "error in a success": 1, "status 429": 1, "truncated": 2},
+        {},
+        {
+            "drop-a-character": ("SDK object", "text"),
+            "swap-two-deltas": ("SDK object", "text"),
+            "repeat-a-tool-id": ("SDK object", "calls.0.name"),
+            "drop-the-usage": ("SDK object", "events[1].response.meta"),
+        },
+    ),
     "ollama": Expected(
         31,
         {"error event": 2, "error in a success": 1, "status 404": 1, "truncated": 2},
@@ -209,7 +235,10 @@ def test_a_format_without_a_judge_is_said_to_be_unjudged(
     together = main([str(tmp_path), CASES, "--every", "100"])
 
     assert (2, 0) == (alone, together)
-    formats = "anthropic-messages, gemini, gemini-interactions, ollama, openai-chat, openai-responses"
+    formats = (
+        "anthropic-messages, cohere, cohere-v1, gemini, gemini-interactions, ollama, openai-chat, "
+        "openai-responses"
+    )
     assert f"no exchange of a format that is judged ({formats}) was found" in complaint
     assert capsys.readouterr().out.splitlines()[-1] == (
         "not judged, for want of a dialect: other (1 generic)"
@@ -219,6 +248,7 @@ def test_a_format_without_a_judge_is_said_to_be_unjudged(
 #: File of recorded exchanges -> every how many of them are tried.
 RECORDED = {
     "anthropic-messages": "15",
+    "cohere-chat": "10",
     "gemini-generate": "15",
     "ollama-chat": "3",
     "openai-chat": "15",
