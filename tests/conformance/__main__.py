@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import logging
 import os
@@ -20,7 +21,6 @@ from httpx_cassette import CassetteStop
 from httpx_cassette.dialects import recognise
 
 from ._anthropic_messages import AnthropicMessagesJudge
-from ._cohere import CohereJudge, CohereV1Judge
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._gemini import GeminiJudge
 from ._gemini_interactions import GeminiInteractionsJudge
@@ -36,14 +36,18 @@ from ._trial import Outcome, try_exchange
 #: Dialect -> the SDK that judges it.
 JUDGES: dict[str, Callable[[Exchange], Judge]] = {
     "anthropic-messages": AnthropicMessagesJudge,
-    "cohere": CohereJudge,
-    "cohere-v1": CohereV1Judge,
     "gemini": GeminiJudge,
     "gemini-interactions": GeminiInteractionsJudge,
     "ollama": OllamaJudge,
     "openai-chat": OpenAIChatJudge,
     "openai-responses": OpenAIResponsesJudge,
 }
+
+# It brings httpx2 (by way of tokenizers and huggingface_hub): it is not where that must not be.
+if importlib.util.find_spec("cohere") is not None:
+    from ._cohere import CohereJudge, CohereV1Judge
+
+    JUDGES |= {"cohere": CohereJudge, "cohere-v1": CohereV1Judge}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NotExchanges as error:
         return _refuse(str(error))
     if not any(report.outcomes for report in reports):
-        return _refuse(f"no exchange of a format that is judged ({', '.join(JUDGES)}) was found")
+        return _refuse(f"no exchange of a format that is judged ({', '.join(sorted(JUDGES))}) was found")
     if options.json:
         print(json.dumps(as_data(reports), default=repr))
     else:

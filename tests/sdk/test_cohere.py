@@ -12,6 +12,8 @@ import pytest
 from httpx_cassette import CassetteMiss, CassetteStop, expected_miss
 from httpx_cassette.stand_in import Reply, StandInServer
 
+pytest.importorskip("cohere", reason="it brings httpx2, and is not in the session of old SDKs")
+
 from ._cohere import HARD, CohereSdk, answer
 
 pytestmark = [

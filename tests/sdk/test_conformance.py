@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 from pathlib import Path
@@ -152,14 +153,20 @@ EXPECTED = {
 }
 
 
+#: Those whose SDK is here; cohere is not in the session of old SDKs.
+NAMES = [name for name in EXPECTED if name in JUDGES]
+
+
 def test_every_judge_has_cases() -> None:
     """And every file of cases says what is expected of it."""
     names = {path.stem for path in (FOLDER / "cases").glob("*.jsonl")}
+    absent = set() if importlib.util.find_spec("cohere") else {"cohere", "cohere-v1"}
 
-    assert set(JUDGES) == names == set(EXPECTED)
+    assert names == set(EXPECTED)
+    assert names - absent == set(JUDGES)
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_cases_hold_the_invariants(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every stream is assembled and equal, and what must not be stored is not stored."""
     status = main([CASES, "--full", "--json", "--files", f"{name}.jsonl"])
@@ -175,7 +182,7 @@ def test_the_cases_hold_the_invariants(capsys: pytest.CaptureFixture[str], name:
 
 # By the table of the run itself: a new sabotage must be entered above.
 @pytest.mark.parametrize("sabotage", SABOTAGES)
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_falsified_replay_is_found(capsys: pytest.CaptureFixture[str], name: str, sabotage: str) -> None:
     """Each sabotage ends the run with 1, and the exchange, the chunk size and the path are named."""
     what, path = EXPECTED[name].falsified[sabotage]
@@ -232,13 +239,10 @@ def test_a_format_without_a_judge_is_said_to_be_unjudged(
     (tmp_path / "other.jsonl").write_text(json.dumps(other) + "\n")
     alone = main([str(tmp_path)])
     complaint = capsys.readouterr().err
-    together = main([str(tmp_path), CASES, "--every", "100"])
+    together = main([str(tmp_path), CASES, "--every", "100", "--files", "o*.jsonl"])
 
     assert (2, 0) == (alone, together)
-    formats = (
-        "anthropic-messages, cohere, cohere-v1, gemini, gemini-interactions, ollama, openai-chat, "
-        "openai-responses"
-    )
+    formats = ", ".join(sorted(NAMES))
     assert f"no exchange of a format that is judged ({formats}) was found" in complaint
     assert capsys.readouterr().out.splitlines()[-1] == (
         "not judged, for want of a dialect: other (1 generic)"
@@ -263,6 +267,8 @@ def test_recorded_exchanges_hold_the_invariants(
     capsys: pytest.CaptureFixture[str], name: str, every: str
 ) -> None:
     """A few of the real ones; ``nox -s conformance`` tries more, and with ``--full`` all."""
+    if name == "cohere-chat" and "cohere" not in JUDGES:
+        pytest.skip("cohere is not installed here")
     status = main([str(CORPUS), "--files", f"{name}.jsonl", "--every", every, "--json"])
     (report,) = json.loads(capsys.readouterr().out)
 
