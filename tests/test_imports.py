@@ -69,7 +69,7 @@ PARTS = {
         "_fingerprint _prompt_files _policy _request _multipart _url", "dialect redact canonical data"
     ),
     "redact": Part("_redact _tripwire _secret_rules _secret_names", "canonical data"),
-    "dialect": Part("dialects._dialect dialects._hosts", "streams data"),
+    "dialect": Part("dialects._chat dialects._dialect dialects._hosts", "streams canonical data"),
     "streams": Part(
         "dialects._script dialects._cutting dialects._reading dialects._framing", "canonical data"
     ),

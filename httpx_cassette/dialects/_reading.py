@@ -122,7 +122,9 @@ class StreamTable:
         before_last: What stands in place of ``last`` and ``ends`` in a piece that is not the last.
         alone: Lists whose elements a client appends one to another, in the order of their coming: their
             position says nothing, and the text in them is joined and cut only where it is in the one
-            element of its list.
+            element of its list. May also be a ``text`` path, where a text or such a list is sent.
+        whole: Members that come with a whole text beside them (a tool's name, with all of its arguments):
+            such a text is neither joined nor cut. One that is empty is only announced.
         in_order: No text goes on behind an event of another lane: clients do not tell lanes apart.
     """
 
@@ -144,6 +146,7 @@ class StreamTable:
     by_position: bool = False
     before_last: Literal["null", "absent"] = "null"
     alone: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
     in_order: bool = False
     opaque: tuple[str, ...] = ()
     ping: Event | None = None
@@ -173,7 +176,7 @@ class Reading:
         stamps: What each event says anew.
         lanes: Where the event speaks.
         is_ambiguous: The slot of a text or a running value cannot be told: two claim it, or a tool has no
-            index.
+            index; or a text is whole.
     """
 
     __slots__ = (
@@ -292,7 +295,9 @@ def read_text(place: Place) -> str:
 class _Node:
     """One level of the paths of a table, merged."""
 
-    __slots__ = ("every", "holder_path", "holds_running", "named", "path", "rule", "sums_up")
+    __slots__ = (
+        "announcers", "every", "holder_path", "holds_running", "is_alone", "named", "path", "rule", "sums_up"
+    )  # fmt: skip
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -302,6 +307,8 @@ class _Node:
         self.holds_running = False
         self.holder_path = ""
         self.sums_up = ""
+        self.is_alone = False
+        self.announcers: list[str] = []
 
 
 @lru_cache
@@ -356,15 +363,31 @@ def _slot_members(table: StreamTable) -> tuple[str, ...]:
 
 def _merge_paths(table: StreamTable) -> _Node:
     root = _Node("")
-    for rule in ("text", "lists", "last", "ends", "first", "padding", "stamps", "scope", "alone"):
+    for rule in ("text", "lists", "last", "ends", "first", "padding", "stamps", "scope"):
         for path in getattr(table, rule):
             _add_path(root, path, rule)
     for path, text in table.totals:
         _add_path(root, path, "totals").sums_up = text
+    # These say something more of a place, which may have a rule as well.
+    for path in table.alone:
+        _find_node(root, path)[0].is_alone = True
+    for path in table.whole:
+        _, parent = _find_node(root, path)
+        parent.announcers.append(path.rpartition(".")[2])
     return root
 
 
 def _add_path(root: _Node, path: str, rule: str) -> _Node:
+    node, parent = _find_node(root, path)
+    node.rule = rule
+    if rule in ("last", "ends"):
+        parent.holds_running = True
+        node.holder_path = parent.path
+    return node
+
+
+def _find_node(root: _Node, path: str) -> tuple[_Node, _Node]:
+    """Return the node of a path, made where there is none, and the one above it."""
     node = parent = root
     for step in split_path(path):
         parent = node
@@ -375,11 +398,7 @@ def _add_path(root: _Node, path: str, rule: str) -> _Node:
             node = node.named.setdefault(step, _Node(f"{node.path}.{step}" if node.path else step))
         else:
             raise OptionError(f"the path {path!r} of a stream table may hold names and [*] only")
-    node.rule = rule
-    if rule in ("last", "ends"):
-        parent.holds_running = True
-        node.holder_path = parent.path
-    return node
+    return node, parent
 
 
 def _read_object(node: _Node, value: dict[str, Json], indexes: tuple[int, ...], reading: Reading) -> None:
@@ -388,6 +407,9 @@ def _read_object(node: _Node, value: dict[str, Json], indexes: tuple[int, ...], 
         # Two choices of one index, or one without and another that has its position.
         reading.is_ambiguous |= (node.path, indexes) in reading.holders
         reading.holders[node.path, indexes] = value
+    if node.announcers and any(map(value.get, node.announcers)):
+        texts = (value.get(name) for name, child in named.items() if child.rule == "text")
+        reading.is_ambiguous |= any(texts)
     for name, item in value.items():
         child = named.get(name)
         if child is None:
@@ -396,20 +418,16 @@ def _read_object(node: _Node, value: dict[str, Json], indexes: tuple[int, ...], 
         elif item is None:
             if child.rule == "padding":
                 reading.padding.append((value, name))
-        elif child.rule == "alone":
-            if child.every is not None and type(item) is list:
-                _read_succession(child.every, item, indexes, reading)
-        elif child.rule:
-            _note(child, value, name, item, indexes, reading)
+        else:
+            if child.rule:
+                _note(child, value, name, item, indexes, reading)
             # A text may also be an object or a list of parts, with texts of their own.
-            if child.named and type(item) is dict:
-                _read_object(child, item, indexes, reading)
+            if type(item) is dict:
+                if child.named or not child.rule:
+                    _read_object(child, item, indexes, reading)
             elif child.every is not None and type(item) is list:
-                _read_list(child.every, item, indexes, reading)
-        elif type(item) is dict:
-            _read_object(child, item, indexes, reading)
-        elif child.every is not None and type(item) is list:
-            _read_list(child.every, item, indexes, reading)
+                read = _read_succession if child.is_alone else _read_list
+                read(child.every, item, indexes, reading)
 
 
 def _read_list(node: _Node, items: list[Json], indexes: tuple[int, ...], reading: Reading) -> None:

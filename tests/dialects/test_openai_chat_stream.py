@@ -96,21 +96,25 @@ CASES = [
         "whole-tool",
         [call("a", "f", '{"x": 1}'), call("b", "f", "{}", 1)],
         [call("a", "f", '{"x": 1}'), call("b", "f", "{}", 1)],
+        has_whole=True,
     ),
     Case(
         "a-tool-that-goes-on",
         [call("a", "f", '{"x'), tool('": 1', type="function"), tool("}", type="function")],
-        [call("a", "f", '{"x": 1}')],
+        [call("a", "f", '{"x'), tool('": 1}', type="function")],
+        has_whole=True,
     ),
     Case(
         "type-in-the-first-delta-only",
         [call("a", "f", '{"x'), tool('": 1'), tool("}")],
         [call("a", "f", '{"x'), tool('": 1}')],
+        has_whole=True,
     ),
     Case(
         "two-tools-under-one-index",
         [call("a", "f", "{}"), call("b", "f", "{}"), call("c", "f", "{}")],
         [call("a", "f", "{}"), call("b", "f", "{}"), call("c", "f", "{}")],
+        has_whole=True,
     ),
     Case(
         "two-tools-under-one-index-in-one-event",
@@ -266,14 +270,14 @@ def test_a_script_is_cut_into_a_stream_that_assembles_to_it(case: Case, size: in
 
 
 def test_what_stands_once_is_sent_once() -> None:
-    """Clients concatenate ids, names and finish reasons; ``type`` they do not, and one needs it."""
-    whole = call("call_1", "f", '{"x": 1}')
-    cast("dict[str, Json]", cast("list[Json]", whole["choices"])[0])["finish_reason"] = "tool_calls"
+    """Clients concatenate ids and finish reasons; ``type`` they do not, and one needs it."""
+    said = tool('{"x": 1}', id="call_1", type="function")
+    cast("dict[str, Json]", cast("list[Json]", said["choices"])[0])["finish_reason"] = "tool_calls"
 
-    events = [load_event_json(event.data) for event in cut([{"json": whole}], STREAM, 3)]
+    events = [load_event_json(event.data) for event in cut([{"json": said}], STREAM, 3)]
 
     assert events == [
-        call("call_1", "f", '{"x'),
+        tool('{"x', id="call_1", type="function"),
         tool('": ', type="function"),
         {
             **chunk(
@@ -282,6 +286,13 @@ def test_what_stands_once_is_sent_once() -> None:
             )
         },
     ]
+
+
+def test_a_call_that_came_whole_is_sent_whole() -> None:
+    """A server that names the tool beside all of its arguments may have clients that know no more."""
+    whole = call("call_1", "f", '{"x": 1}')
+
+    assert [whole] == [load_event_json(event.data) for event in cut([{"json": whole}], STREAM, 3)]
 
 
 def test_slots_are_named_by_their_indexes() -> None:
