@@ -58,7 +58,8 @@ PARTS = {
     # Never each other, whatever their order here.
     "providers": Part(
         "dialects.openai_chat dialects.openai_responses dialects.anthropic_messages dialects.gemini "
-        "dialects.gemini_interactions dialects.generic dialects.ollama dialects.cohere dialects.cohere_v1",
+        "dialects.gemini_interactions dialects.mistral dialects.mistral_conversations dialects.generic "
+        "dialects.ollama dialects.cohere dialects.cohere_v1",
         "dialect streams canonical data",
     ),
     # The key for its version alone: lines of another one are counted, not indexed.

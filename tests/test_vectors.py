@@ -28,8 +28,8 @@ from .vectors.regenerate import main as regenerate
 
 #: The rules of the key, each with vectors of its own.
 TOPICS = (
-    "body canonical digest extra fold headers ignore join mask media parse prompt-files redact rename "
-    "responses stream strip url"
+    "body canonical digest extra fold headers ignore join mask media mistral parse prompt-files redact "
+    "rename responses stream strip url"
 ).split()
 
 every_vector = pytest.mark.parametrize("name", VECTORS)

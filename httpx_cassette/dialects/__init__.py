@@ -16,6 +16,8 @@ from .cohere_v1 import COHERE_V1
 from .gemini import GEMINI
 from .gemini_interactions import GEMINI_INTERACTIONS
 from .generic import GENERIC
+from .mistral import MISTRAL
+from .mistral_conversations import MISTRAL_CONVERSATIONS
 from .ollama import OLLAMA
 from .openai_chat import OPENAI_CHAT
 from .openai_responses import OPENAI_RESPONSES
@@ -28,6 +30,8 @@ __all__ = [
     "GEMINI",
     "GEMINI_INTERACTIONS",
     "GENERIC",
+    "MISTRAL",
+    "MISTRAL_CONVERSATIONS",
     "OLLAMA",
     "OPENAI_CHAT",
     "OPENAI_RESPONSES",
@@ -47,6 +51,8 @@ DIALECTS = (
     OPENAI_RESPONSES,
     GEMINI,
     GEMINI_INTERACTIONS,
+    MISTRAL,
+    MISTRAL_CONVERSATIONS,
     OLLAMA,
     COHERE,
     COHERE_V1,

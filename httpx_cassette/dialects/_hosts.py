@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from functools import lru_cache
 
-__all__ = ["decides_sampling", "is_local", "is_openai"]
+__all__ = ["decides_sampling", "is_local", "is_mistral", "is_openai"]
 
 _NAMES = frozenset({"localhost", "host.docker.internal"})
 _ENDINGS = (".local", ".internal", ".lan")
@@ -68,3 +68,11 @@ def decides_sampling(host: str) -> bool:
 def is_openai(host: str) -> bool:
     """Tell whether a host is OpenAI's, or Azure's with OpenAI's models."""
     return host.endswith((".openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"))
+
+
+# -- servers of Mistral's formats ----------------------------------------------------------------------
+
+
+def is_mistral(host: str) -> bool:
+    """Tell whether a host is Mistral's (``api``, ``codestral``), or Google's or Azure's with its models."""
+    return host.endswith((".mistral.ai", ".googleapis.com", ".services.ai.azure.com", ".models.ai.azure.com"))

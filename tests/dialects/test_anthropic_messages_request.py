@@ -84,7 +84,7 @@ def test_a_message_is_recognised_by_path_and_shape(path: str, body: Any) -> None
         ("/v1/threads/thread_1/messages", {"role": "user", "content": "hi"}),
         ("/v1/complete", {"model": "m", "prompt": "hi"}),
         (f"{VERTEX}/count-tokens:rawPredict", {"anthropic_version": "v", "model": "m", "messages": []}),
-        ("/v1/publishers/mistralai/models/m:rawPredict", {"max_tokens": 9, "messages": []}),
+        ("/v1/publishers/meta/models/m:rawPredict", {"max_tokens": 9, "messages": []}),
         ("/model/anthropic.claude-x-v1%3A0/invoke-with-response-stream", BEDROCK_BODY),
         ("/model/meta.llama/invoke", {"prompt": "hi"}),
         ("/model/mistral/invoke", {"messages": []}),
