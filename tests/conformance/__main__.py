@@ -26,6 +26,8 @@ from ._gemini import GeminiJudge
 from ._gemini_interactions import GeminiInteractionsJudge
 from ._judge import Judge
 from ._library import CassetteTransport
+from ._mistral import MistralJudge, is_of_mistral
+from ._mistral_conversations import MistralConversationsJudge
 from ._ollama import OllamaJudge
 from ._openai_chat import OpenAIChatJudge
 from ._openai_responses import OpenAIResponsesJudge
@@ -38,6 +40,8 @@ JUDGES: dict[str, Callable[[Exchange], Judge]] = {
     "anthropic-messages": AnthropicMessagesJudge,
     "gemini": GeminiJudge,
     "gemini-interactions": GeminiInteractionsJudge,
+    "mistral": MistralJudge,
+    "mistral-conversations": MistralConversationsJudge,
     "ollama": OllamaJudge,
     "openai-chat": OpenAIChatJudge,
     "openai-responses": OpenAIResponsesJudge,
@@ -106,7 +110,7 @@ def _try_file(path: Path, every: int, transport: type[CassetteTransport], folder
         _show_progress(path.stem, number, len(chosen))
         dialect = recognise(urlsplit(exchange.url).path, exchange.body).name
         # To delete an answer is no call that a model answers.
-        make_judge = JUDGES.get(dialect) if exchange.method != "DELETE" else None
+        make_judge = JUDGES.get(_judged_as(dialect, exchange)) if exchange.method != "DELETE" else None
         if make_judge is None:
             report.not_judged[dialect] += 1
             continue
@@ -117,6 +121,11 @@ def _try_file(path: Path, every: int, transport: type[CassetteTransport], folder
         report.outcomes.append(outcome)
     _show_progress(path.stem, 0, 0)
     return report
+
+
+def _judged_as(dialect: str, exchange: Exchange) -> str:
+    """Return the dialect whose SDK judges: chat of Mistral's own hosts is read by its SDK."""
+    return "mistral" if dialect == "openai-chat" and is_of_mistral(exchange) else dialect
 
 
 def _try_safely(

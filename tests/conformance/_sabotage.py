@@ -121,6 +121,20 @@ def repeat_a_tool_id(events: list[dict[str, Any]]) -> None:
         elif slot in ids:
             call["id"] = ids[slot]
             return
+    _repeat_a_whole_call(events)
+
+
+def _repeat_a_whole_call(events: list[dict[str, Any]]) -> None:
+    for _, delta in _choices(events):
+        for call in delta.get("tool_calls") or ():
+            delta["tool_calls"].append(call)
+            return
+    # Of a conversation: every event names its call, so that another gets the name of the first.
+    calls = [event for event in events if event.get("type") == "function.call.delta"]
+    for call in calls:
+        if call["id"] != calls[0]["id"]:
+            call |= {name: calls[0][name] for name in ("id", "tool_call_id")}
+            return
 
 
 def drop_the_usage(events: list[dict[str, Any]]) -> None:
@@ -217,6 +231,11 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
     for event in events:
         if isinstance(event.get("delta"), str) and event["delta"]:
             yield f"{event.get('type')} {event.get('output_index')}", event, "delta"
+    # Of a conversation.
+    for event in events:
+        for name in ("content", "arguments"):
+            if isinstance(event.get(name), str) and event[name] and "output_index" in event:
+                yield f"{event.get('id')} {name}", event, name
     for index, parts in _lists_of_parts(events):
         for part in parts:
             if part.get("text"):

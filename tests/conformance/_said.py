@@ -282,12 +282,15 @@ class _Reader:
     def _read_element(self, item: Any, path: str, ends: frozenset[str]) -> None:
         """Take note of an element of a sequence: a text goes on the one before, if nothing ended that."""
         sequence = self.said.sequences.setdefault(path, [])
-        if isinstance(item, dict) and isinstance(item.get("text"), str):
-            others = {name: value for name, value in item.items() if name not in ends and name != "text"}
-            self._read_text(item["text"], f"{path} {sorted(others)}" if others else path)
-            before = sequence[-1] if sequence else None
-            if isinstance(before, dict) and {**before, "text": ""} == {**others, "text": ""}:
-                sequence[-1] = {**item, "text": before["text"] + item["text"]}
+        text = _text_of(item)
+        if text is not None:
+            others = {name: value for name, value in item.items() if name not in ends}
+            rest = _with_text(others, "")
+            names = sorted(name for name in others if name != "text")
+            self._read_text(text, f"{path} {names}" if names else path)
+            before = _text_of(sequence[-1]) if sequence else None
+            if before is not None and _with_text(sequence[-1], "") == rest:
+                sequence[-1] = _with_text(item, before + text)
                 return
         sequence.append(item)
 
@@ -296,6 +299,26 @@ class _Reader:
         self.said.counts[path] += 1
         if not values or values[-1] != value:
             values.append(value)
+
+
+def _text_of(item: Any) -> str | None:
+    """Return the text of an element: its own, or that of the one element of a list in it."""
+    if not isinstance(item, dict):
+        return None
+    if isinstance(item.get("text"), str):
+        return str(item["text"])
+    lists = [value for value in item.values() if isinstance(value, list)]
+    return _text_of(lists[0][0]) if len(lists) == 1 and len(lists[0]) == 1 else None
+
+
+def _with_text(item: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return an element that has a text with another in its place."""
+    if isinstance(item.get("text"), str):
+        return {**item, "text": text}
+    return {
+        name: [_with_text(value[0], text)] if isinstance(value, list) else value
+        for name, value in item.items()
+    }
 
 
 def _sibling(path: str, wanted: str) -> str:

@@ -117,6 +117,30 @@ EXPECTED = {
             "drop-the-usage": ("fields", "message_delta: usage.output_tokens"),
         },
     ),
+    "mistral": Expected(
+        24,
+        {"error event": 1, "error in a success": 1, "status 429": 1, "truncated": 1},
+        {"p": 43},
+        {
+            "drop-a-character": ("SDK object", "choices[0].message.content"),
+            "swap-two-deltas": ("SDK object", "choices[0].message.content"),
+            # What comes whole is sent twice.
+            "repeat-a-tool-id": ("SDK object", "choices[0].message.tool_calls[2]"),
+            "drop-the-usage": ("SDK object", "usage"),
+        },
+    ),
+    "mistral-conversations": Expected(
+        13,
+        {"error event": 1, "error in a success": 1, "status 429": 1, "truncated": 1},
+        {},
+        {
+            "drop-a-character": ("SDK object", "entries[0].content"),
+            "swap-two-deltas": ("SDK object", "entries[0].content"),
+            "repeat-a-tool-id": ("SDK object", "entries[1].arguments"),
+            "drop-the-usage": ("SDK object", "events[1].usage"),
+        },
+        every="3",
+    ),
     "openai-chat": Expected(
         42,
         {
@@ -254,6 +278,7 @@ RECORDED = {
     "anthropic-messages": "15",
     "cohere-chat": "10",
     "gemini-generate": "15",
+    "mistral-chat": "15",
     "ollama-chat": "3",
     "openai-chat": "15",
     "openai-responses": "15",
