@@ -143,7 +143,7 @@ def sdk(session: nox.Session) -> None:
 
 @nox.session
 def sdk_old(session: nox.Session) -> None:
-    """Let openai 2, anthropic 0, google-genai 1 and ollama judge, on httpx; httpx2 is not installed here."""
+    """Let openai 2, anthropic 0, google-genai 1, mistralai 1 and ollama judge, on httpx; without httpx2."""
     install(session, "sdk-old")
     session.run("python", "-m", "pytest", "tests/sdk", *session.posargs)
 

@@ -29,6 +29,9 @@ def answer(asked: Asked, nth: int) -> Reply | None:
         body = json.loads(asked.body)
         whole = _message(body, nth, words)
         return _reply(whole, _message_events(whole, words) if body.get("stream") else None)
+    if path.endswith("/conversations"):
+        body = json.loads(asked.body)
+        return _reply(_conversation(nth, words), _conversation_events(nth, words) if body["stream"] else None)
     if path.endswith("/v2/chat"):
         body = json.loads(asked.body)
         message = {"role": "assistant", "content": [{"type": "text", "text": words}]}
@@ -212,3 +215,29 @@ def _cohere_events(whole: dict[str, Any], words: str) -> Iterator[bytes]:
     for each in said:
         yield _event(each, each["type"])
     yield b"data: [DONE]\n\n"
+
+
+# -- Mistral's conversations ---------------------------------------------------------------------------
+
+_USAGE = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+
+
+def _conversation(nth: int, words: str) -> dict[str, Any]:
+    entry = {"type": "message.output", "id": f"msg_{nth}", "role": "assistant", "content": words}
+    return {
+        "object": "conversation.response",
+        "conversation_id": f"conv_{nth}",
+        "outputs": [entry],
+        "usage": _USAGE,
+    }
+
+
+def _conversation_events(nth: int, words: str) -> Iterator[bytes]:
+    place = {"output_index": 0, "id": f"msg_{nth}", "content_index": 0, "role": "assistant"}
+    said: list[dict[str, Any]] = [
+        {"type": "conversation.response.started", "conversation_id": f"conv_{nth}"},
+        *({"type": "message.output.delta", **place, "content": piece} for piece in _pieces(words)),
+        {"type": "conversation.response.done", "usage": _USAGE},
+    ]
+    for each in said:
+        yield _event(each, each["type"])

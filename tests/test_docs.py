@@ -87,7 +87,7 @@ def test_every_block_of_python_is_a_program() -> None:
 
 def test_every_sdk_has_a_program_in_an_event_loop() -> None:
     """Sync and async, for each SDK of the page."""
-    for name in ("openai", "anthropic", "google-genai", "cohere", "ollama"):
+    for name in ("openai", "anthropic", "google-genai", "mistralai", "cohere", "ollama"):
         texts = [program.text for program in PROGRAMS if program.needs.startswith(name)]
 
         assert {True, False} == {"asyncio.run" in text for text in texts}, name
@@ -145,19 +145,27 @@ def test_the_service_of_the_page_is_the_one_under_load() -> None:
 def run(folder: Path, url: str, **variables: str) -> str:
     """Run the program and return what it prints; every SDK is pointed at the server."""
     key = variables.pop("API_KEY", None)
-    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "CO_API_KEY", "GOOGLE_API_KEY")
+    keys = (
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "MISTRAL_API_KEY",
+        "CO_API_KEY",
+        "GOOGLE_API_KEY",
+    )
     environment = {name: value for name, value in os.environ.items() if name not in keys}
     environment.pop("HTTPX_CASSETTE_LEDGER", None)
     environment |= {
         "OPENAI_BASE_URL": url,
         "ANTHROPIC_BASE_URL": url.removesuffix("/v1"),
         "GOOGLE_GEMINI_BASE_URL": url.removesuffix("/v1"),
+        "MISTRAL_SERVER_URL": url.removesuffix("/v1"),
         "OLLAMA_HOST": url.removesuffix("/v1"),
         "CO_API_URL": url.removesuffix("/v1"),
         **variables,
     }
     if key is not None:
-        environment |= dict.fromkeys(keys[:4], key)
+        environment |= dict.fromkeys(keys[:5], key)
     done = subprocess.run(
         [sys.executable, "program.py"],
         cwd=folder,

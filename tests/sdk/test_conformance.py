@@ -137,7 +137,8 @@ EXPECTED = {
             "drop-a-character": ("SDK object", "entries[0].content"),
             "swap-two-deltas": ("SDK object", "entries[0].content"),
             "repeat-a-tool-id": ("SDK object", "entries[1].arguments"),
-            "drop-the-usage": ("SDK object", "events[1].usage"),
+            # mistralai 1 raises without it, mistralai 3 takes the event for one that it does not know.
+            "drop-the-usage": ("fields", "conversation.response.done: usage."),
         },
         every="3",
     ),
