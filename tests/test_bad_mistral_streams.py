@@ -323,12 +323,9 @@ def _whole(pieces: list[str]) -> str:
 
 def _said(body: bytes) -> Iterator[tuple[str, Any]]:
     for found in read_sse(body)[0]:
-        try:
-            document = json.loads(found.data)
-        except ValueError:
-            if found.data == "[DONE]":
-                return
-            continue
+        if found.data == "[DONE]":
+            return
+        document = json.loads(found.data)
         for position, choice in enumerate(document.get("choices", ())):
             index = choice.get("index", position)
             yield from _of_choice(f"{index}", choice["delta"])

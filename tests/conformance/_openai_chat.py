@@ -52,7 +52,10 @@ RULES = Rules(
     ),
     running=frozenset({"usage", "x_groq.usage", "timings", "sla_metrics", f"{_DELTA}.token_id"}),
     totals={"choices[*].message.content": f"{_DELTA}.content"},
-    dropped=frozenset({"obfuscation"}),
+    # Mistral's, where a gateway passes it on: while it reasons, the content is a list of parts.
+    sequences={f"{_DELTA}.content": frozenset()},
+    # OpenAI's and Mistral's.
+    dropped=frozenset({"obfuscation", "p"}),
 )
 
 #: Members of a message that name it or a part of it. Some servers say them in every event, and the SDK
