@@ -9,7 +9,9 @@ Which of several open ones a call belongs to:
 - otherwise the only one that is open. Where there are several, on different cassettes, the call is stopped:
   to guess would be to answer from the wrong file.
 
-One that was closed is as good as not there: an event loop may outlive the block in which it was made.
+One that was closed is as good as not there: an event loop may outlive the block in which it was made. But
+where none is open, what was started in one and outlived it is still answered from it: it must not reach the
+network because somebody did not wait for it.
 Nothing here knows how a call comes here.
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,6 +45,8 @@ __all__ = [
     "block_of_call",
     "blocks_here",
     "carry",
+    "has_belongings",
+    "link_here",
     "open_blocks",
     "root_of",
     "start_in",
@@ -80,7 +85,8 @@ class OpenCassette:
         self._drivers: dict[str, Driver] = {}
         #: The same by the class of the request, which is looked up with each call.
         self._drivers_by_class: dict[type[Any], Driver] = {}
-        self._outer: OpenCassette | None = None
+        #: What its contexts and threads hold, held here while it is open.
+        self._link: _Link | None = None
         #: The thread that opened it in synchronous code.
         self._thread: threading.Thread | None = None
         self.is_open = False
@@ -192,25 +198,40 @@ class OpenCassette:
 
     def enter(self) -> None:
         """Be the innermost one of this context from now on."""
-        self._outer = block_here()
+        link = self._link = _Link(self, next(_open_links(), None))
         self._thread = None if is_in_coroutine() else threading.current_thread()
         with LOCK:
             self.is_open = True
             _open.append(self)
-        _current.set(self)
+            _links.add(link)
+        _current.set(link)
+        self._opened_here = _opened_here.set(None)
 
-    def leave(self) -> None:
-        """Answer nothing any more; doing so twice does nothing."""
+    def leave(self) -> _Link | None:
+        """Answer nothing any more but what belongs to it; doing so twice does nothing.
+
+        Returns:
+            What is held by all that was started in it and is still there.
+        """
+        link, self._link = self._link, None
+        if link is None:
+            return None
         with LOCK:
-            if self.is_open:
-                self.is_open = False
-                _open.remove(self)
-                # Blocks that overlap would otherwise hold on to each other for ever.
-                for block in _open:
-                    if block._outer is self:
-                        block._outer = self._outer
-        if _current.get() is self:  # Not where it is closed in another context than it was opened in.
-            _current.set(self._outer)
+            self.is_open = False
+            _open.remove(self)
+            # Blocks that overlap would otherwise hold on to each other for ever.
+            for block in _open:
+                if block._link is not None and block._link.outer is link:
+                    block._link.outer = link.outer
+        if _current.get() is link:
+            _current.set(link.outer)
+        try:
+            _opened_here.reset(self._opened_here)
+        except ValueError:
+            # Closed in another context than it was opened in, which goes on, and does not outlive it.
+            link.block = None
+            _links.discard(link)
+        return link
 
     def close(self) -> None:
         """Answer nothing any more, and say what was not recorded; closing twice does nothing."""
@@ -303,19 +324,35 @@ def root_of(request: Any) -> str:
 _open: list[OpenCassette] = []
 
 
-class _Nobody:
-    """What a function that nobody started in a block belongs to, whatever thread of a pool runs it."""
+class _Link:
+    """That something belongs to a block: contexts and threads hold it, the block only while it is open.
 
-    is_open = False
-    _outer = None
+    So when it is gone, nothing is left that was started in the block.
+
+    Args:
+        block: The block; ``None`` for a function that nobody started in a block, whatever thread runs it.
+        outer: That of the block in which it was opened.
+    """
+
+    __slots__ = ("__weakref__", "block", "outer")
+
+    def __init__(self, block: OpenCassette | None, outer: _Link | None) -> None:
+        self.block = block
+        self.outer = outer
 
 
-_NOBODY = _Nobody()
+_NOBODY = _Link(None, None)
 
-#: The innermost one of this task or thread.
-_current: ContextVar[OpenCassette | _Nobody | None] = ContextVar("httpx_cassette_block", default=None)
+#: Those of all blocks that anything belongs to, open or not.
+_links: weakref.WeakSet[_Link] = weakref.WeakSet()
 
-#: Set in the ``__dict__`` of a thread: the innermost one of whoever started it.
+#: That of the innermost one of this task or thread.
+_current: ContextVar[_Link | None] = ContextVar("httpx_cassette_block", default=None)
+
+#: Tells, by its tokens, whether a block is left in the context in which it was entered.
+_opened_here: ContextVar[None] = ContextVar("httpx_cassette_opened_here", default=None)
+
+#: Set in the ``__dict__`` of a thread: that of the innermost one of whoever started it.
 _STARTED_IN = "_httpx_cassette_block"
 
 
@@ -331,42 +368,68 @@ def block_here() -> OpenCassette | None:
 
 def blocks_here() -> Iterator[OpenCassette]:
     """Yield the open cassettes that are open here, from the innermost outwards."""
-    block = _current.get()
-    if block is None:
-        block = threading.current_thread().__dict__.get(_STARTED_IN)
+    for link in _open_links():
+        if link.block is not None:  # pragma: no branch  # nobody's is never open
+            yield link.block
+
+
+def link_here() -> _Link | None:
+    """What is to be held by whatever is started here: that of an open block, or of one that it outlived."""
+    return next(_open_links(), None) or _own_link()
+
+
+def has_belongings() -> bool:
+    """Tell whether a block is open, or anything is left that was started in one."""
+    return any(link is not None for link in list(_links))  # Not their number: one may be going right now.
+
+
+def _open_links() -> Iterator[_Link]:
     is_found = False
-    while block is not None:
-        if block.is_open:
+    for link in _chain(_own_link()):
+        if link.block is not None and link.block.is_open:
             is_found = True
-            yield block  # type: ignore[misc]  # nobody is never open
-        block = block._outer
+            yield link
     if not is_found:
         thread = threading.current_thread()
-        yield from (block for block in reversed(open_blocks()) if block._thread is thread)
+        for block in reversed(open_blocks()):
+            if block._thread is thread and block._link is not None:
+                yield block._link
+
+
+def _chain(link: _Link | None) -> Iterator[_Link]:
+    while link is not None:
+        yield link
+        link = link.outer
+
+
+def _own_link() -> _Link | None:
+    """That of this context, or of whoever started this thread, whether its block is open or not."""
+    return _current.get() or threading.current_thread().__dict__.get(_STARTED_IN)
 
 
 def block_of_call() -> OpenCassette | None:
-    """The open cassette that a call made here belongs to; ``None`` where none is open.
+    """The cassette that a call made here belongs to; ``None`` where none is open and none was outlived.
 
     Raises:
         CassetteAmbiguous: It has no context, and cassettes of more than one file are open.
     """
-    if not _open:
+    if not _links:
         return None
     found = block_here()
     if found is not None:
         return found
+    if not _open:
+        link = _own_link()
+        return None if link is None else link.block
     paths = {os.pathsep.join(each.real_path for each in block.cassettes): block for block in open_blocks()}
     if len(paths) > 1:
         raise _ambiguous([block.path for block in paths.values()])
     return next(iter(paths.values()), None)
 
 
-def carry(
-    block: OpenCassette | None, is_forwarding: bool, function: Callable[..., T], args: Any, kwargs: Any
-) -> T:
+def carry(link: _Link | None, is_forwarding: bool, function: Callable[..., T], args: Any, kwargs: Any) -> T:
     """Call a function as part of a block and of a real call, or of none, whatever thread this is."""
-    here, forwarding = _current.set(block or _NOBODY), FORWARDING.set(is_forwarding)
+    here, forwarding = _current.set(link or _NOBODY), FORWARDING.set(is_forwarding)
     try:
         return function(*args, **kwargs)
     finally:
@@ -374,9 +437,9 @@ def carry(
         _current.reset(here)
 
 
-def start_in(thread: threading.Thread, block: OpenCassette) -> None:
+def start_in(thread: threading.Thread, link: _Link) -> None:
     """Have a thread belong to a block."""
-    thread.__dict__[_STARTED_IN] = block
+    thread.__dict__[_STARTED_IN] = link
 
 
 def _ambiguous(paths: list[str]) -> CassetteAmbiguous:

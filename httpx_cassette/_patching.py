@@ -1,6 +1,6 @@
 """Puts the open cassettes between every client and its network, while at least one is open.
 
-What is patched, and put back when the last block closes:
+What is patched, and put back when the last block closes and nothing is left that was started in one:
 
 - ``HTTPTransport.handle_request`` and ``AsyncHTTPTransport.handle_async_request`` of httpx and httpx2, on the
   class: a client that was made before counts as well, and so does what it mounts and what goes by a proxy.
@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ._block import LOCK, OpenCassette, block_here, block_of_call, carry, open_blocks, start_in
+from ._block import LOCK, OpenCassette, block_of_call, carry, has_belongings, link_here, start_in
 from ._driver import FORWARDING
 from ._errors import OptionError, is_stop
 
@@ -59,9 +59,9 @@ def open_patches() -> None:
 
 
 def close_patches() -> None:
-    """Put everything back, unless a cassette is still open."""
+    """Put everything back, unless a cassette is still open, or something outlives one."""
     with LOCK:
-        if open_blocks():
+        if has_belongings():
             return
         for owner, name in list(_in_place):
             _take_away(owner, name)
@@ -205,9 +205,9 @@ _CALLER = "_httpx_cassette_process"
 
 def _start(original: Callable[..., Any], owner: Any) -> Callable[..., Any]:
     def start(self: threading.Thread) -> None:
-        block = block_here()
-        if block is not None:
-            start_in(self, block)
+        link = link_here()
+        if link is not None:
+            start_in(self, link)
         if FORWARDING.get():
             self.run = _Forwarding(self)  # type: ignore[method-assign]  # for this one thread
         original(self)
@@ -229,7 +229,7 @@ class _Forwarding:
 
 def _submit(original: Callable[..., Any], owner: Any) -> Callable[..., Any]:
     def submit(self: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        return original(self, carry, block_here(), FORWARDING.get(), function, args, kwargs)
+        return original(self, carry, link_here(), FORWARDING.get(), function, args, kwargs)
 
     return submit
 
@@ -277,7 +277,7 @@ class _Loader:
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         with LOCK:
-            if open_blocks():
+            if has_belongings():
                 _patch_library(module)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
@@ -45,8 +46,8 @@ class use_cassette:
     Blocks may be nested, and tasks and threads may have different ones: what is started in a block belongs to
     it. A call without any context, such as from a thread that was there before, is answered from the only
     cassette that is open.
-    Processes that are started in a block know nothing of it, but for those that are forked. What outlives a
-    block makes real calls from then on.
+    Processes that are started in a block know nothing of it, but for those that are forked. A thread or task
+    that outlives its block is still answered from it, as long as no other one is open.
 
     Args:
         cassette: A path, a :class:`Cassette`, or a list of them, as for :class:`CassetteTransport`.
@@ -134,9 +135,14 @@ class use_cassette:
     def _leave(self) -> OpenCassette:
         """Have everything be as it was before a block, and return the block."""
         with LOCK:
+            if not self._blocks:
+                raise OptionError("this cassette is not open; use it as: with use_cassette('file.jsonl'):")
             block, guard = self._blocks.pop(self._find_own())
-        block.leave()
-        close_patches()
+        link = block.leave()
+        if link is not None:  # pragma: no branch  # nobody else closes it
+            # Now, unless a thread or a task that was started in it is still there.
+            weakref.finalize(link, close_patches).atexit = False
+        del link
         if guard is not None:
             guard.end()
         return block

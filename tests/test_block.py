@@ -87,7 +87,7 @@ def test_a_carried_call_belongs_to_what_it_is_given(path: Path) -> None:
     async def carried() -> list[tuple[Any, bool]]:
         block = OpenCassette(path, {})
         block.enter()
-        found = [carry(block, True, look, (), {}), carry(None, False, look, (), {}), look()]
+        found = [carry(block._link, True, look, (), {}), carry(None, False, look, (), {}), look()]
         block.close()
         return [(each is block, is_forwarding) for each, is_forwarding in found]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import inspect
 import os
@@ -17,7 +18,7 @@ import httpx
 import pytest
 import respx
 
-from httpx_cassette import use_cassette
+from httpx_cassette import _block, use_cassette
 from httpx_cassette._block import open_blocks
 from httpx_cassette._driver import FORWARDING
 from httpx_cassette._patching import _WATCH, close_patches, open_patches, strangers
@@ -46,9 +47,13 @@ def standing() -> list[Any]:
 @pytest.fixture(autouse=True)
 def everything_is_put_back() -> Iterator[None]:
     """See to it that what stood there before a test stands there after it, the very object."""
+    # What other tests started may still be there, such as the idle threads of trio.
+    _block._links.clear()
+    close_patches()
     before = standing()
     yield
 
+    gc.collect()
     after = standing()
     assert [] == [place for place, one, other in zip(PLACES, before, after, strict=True) if one is not other]
     assert ((), False) == (open_blocks(), _WATCH in sys.meta_path)

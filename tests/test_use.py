@@ -661,8 +661,8 @@ def test_a_task_older_than_the_fixture_of_its_test_is_answered(taped: Tape) -> N
     loop.close()
 
 
-def test_what_outlives_its_block_is_no_longer_answered(taped: Tape, live: respx.MockRouter) -> None:
-    """A task, a thread and a context of a closed block are answered by whatever is still open, or live."""
+def test_what_outlives_its_block_is_answered_by_what_is_open(taped: Tape, live: respx.MockRouter) -> None:
+    """And where nothing is open, from its own cassette; what belongs to none makes real calls."""
     contexts = []
     with use_cassette(taped("a")):
         with use_cassette(taped("b")):
@@ -675,11 +675,11 @@ def test_what_outlives_its_block_is_no_longer_answered(taped: Tape, live: respx.
                 after += [thread.ask(), contexts[0].run(ask), ask()]
     after += [contexts[0].run(ask), ask()]
 
-    assert (["b", "b"], ["a", "a", "a", "live", "live"]) == (within, after)
+    assert (["b", "b"], ["a", "a", "a", "b", "live"]) == (within, after)
 
 
 def test_a_task_goes_on_when_its_block_is_closed(taped: Tape, live: respx.MockRouter) -> None:
-    """It was started in the block, and then makes real calls."""
+    """It was started in the block, and is answered from its cassette to the end."""
 
     async def run() -> list[str]:
         go = asyncio.Event()
@@ -699,7 +699,42 @@ def test_a_task_goes_on_when_its_block_is_closed(taped: Tape, live: respx.MockRo
         await task
         return found
 
-    assert ["a", "live"] == asyncio.run(run())
+    assert ["a", "a"] == asyncio.run(run())
+
+
+def test_a_thread_that_nobody_waits_for_does_not_reach_the_network(
+    taped: Tape, live: respx.MockRouter
+) -> None:
+    """Nor does what it hands to a pool; when all of it is gone, everything is as it was before."""
+    go = threading.Event()
+    found: list[str] = []
+
+    def late() -> None:
+        go.wait()
+        found.append(ask())
+        with ThreadPoolExecutor(1) as pool:
+            found.append(pool.submit(ask).result())
+
+    before = httpx.HTTPTransport.handle_request
+    with use_cassette(taped("a")):
+        thread = threading.Thread(target=late)
+        thread.start()
+    assert "live" == ask()
+    go.set()
+    thread.join()
+    del thread
+    gc.collect()
+
+    assert ["a", "a"] == found
+    assert before is httpx.HTTPTransport.handle_request
+
+
+def test_a_cassette_that_is_not_open_cannot_be_closed(tmp_path: Path) -> None:
+    """The error says how it is opened."""
+    with pytest.raises(OptionError) as caught:
+        use_cassette(tmp_path / "a.jsonl").__exit__(None, None, None)
+
+    assert "this cassette is not open; use it as: with use_cassette('file.jsonl'):" == str(caught.value)
 
 
 def test_a_finaliser_may_make_a_call(taped: Tape) -> None:
