@@ -27,7 +27,7 @@ NO_FINGERPRINT = "0" * 64
 #: Bytes of a line: the fingerprint and its end.
 _LINE = 65
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # re-entrant: a finaliser may make a call
 _made = 0
 
 
@@ -100,7 +100,7 @@ def _uncountable(path: str, error: CassetteError) -> CassetteError:
 def _after_fork() -> None:
     """Give a forked child a lock of its own: another thread may have held it at the fork."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch  # not on Windows, which does not fork

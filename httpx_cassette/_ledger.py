@@ -30,6 +30,7 @@ from ._arming import LEDGER_VARIABLE
 from ._errors import CassetteMiss, CassetteStop
 from ._expected_miss import ExpectedMiss, claim, started_in
 from ._ledger_file import Entry, read_entries
+from ._listening import RUN
 
 __all__ = [
     "LEDGER_VARIABLE",
@@ -120,12 +121,14 @@ class _Ledger:
     def enter(self, stop: CassetteStop, key: str, hooks: bool) -> None:
         name: _Report = (type(stop).__name__, key)
         others = len(self.entries) - len(self.binding)
-        if name not in self.entries and (len(self.binding) if hooks else others) >= ENTRY_LIMIT:
+        is_short = name not in self.entries and (len(self.binding) if hooks else others) >= ENTRY_LIMIT
+        test = running_test()
+        # A test that missed is told of it, however many there were: without the report, which nobody reads.
+        if is_short and not (hooks and test):
             self.refuse(hooks)
             return
         self.changes += 1
-        test = running_test()
-        entry = self.count(stop, name, test, hooks)
+        entry = self.count(stop, name, test, hooks, is_short)
         stop.__dict__[_ENTERED] = (os.getpid(), name, test)
         if name in self.printed:
             stop.__dict__[_hooks.REPORTED] = True
@@ -133,7 +136,7 @@ class _Ledger:
             self.binding[name].add(test)
             _append(self.file, entry)
 
-    def count(self, stop: CassetteStop, name: _Report, test: str, hooks: bool) -> Entry:
+    def count(self, stop: CassetteStop, name: _Report, test: str, hooks: bool, is_short: bool) -> Entry:
         """Return the entry of a stop; with the first of all, its report is printed."""
         tests = self.entries.setdefault(name, {})
         if test in tests:
@@ -141,8 +144,10 @@ class _Ledger:
             return tests[test]
         is_first = not tests
         # Of each test its own: a report says how to record what this one misses.
-        tests[test] = _entry(stop, name[1], test)
-        if is_first:
+        entry = tests[test] = _entry(stop, name[1], test)
+        if is_short:
+            entry = tests[test] = replace(entry, report=entry.report.partition("\n")[0], facts={})
+        elif is_first:
             self.say(name, tests[test].report, hooks)
         _append(os.environ.get(MISSES_VARIABLE), tests[test])
         return tests[test]
@@ -319,13 +324,20 @@ def hand_back() -> None:
     _exit.guard().stands_down = False
 
 
-def settle() -> None:
-    """Have the exit guard not tell once more what the caller told. The status stays 2."""
+def settle(*, is_forgiven: bool = False) -> None:
+    """Have the exit guard not tell once more what the caller told; what comes later is told anew.
+
+    Args:
+        is_forgiven: Whether the status is the caller's affair too. Otherwise it stays 2.
+    """
     with _ledger.lock:
-        _exit.guard().unseen.clear()
-        if _ledger.is_owner and (told := child_entries()):
-            _exit.guard().has_missed = True
-            _take_back(_ledger.file, [*told])
+        guard = _exit.guard()
+        told = [*child_entries(), *(entry for entry in all_entries() if entry.pid == os.getpid())]
+        if _ledger.is_owner and told:
+            _take_back(_ledger.file, told)
+        guard.has_missed = bool(guard.has_missed or told) and not is_forgiven
+        guard.unseen.clear()
+        _ledger.reset()
 
 
 def is_owner() -> bool:
@@ -336,7 +348,7 @@ def is_owner() -> bool:
 def recording_command() -> tuple[str, ...]:
     """The command that records what the running test misses; empty where no plugin knows one."""
     test = running_test() if _is_taken_over() else ""
-    return ("pytest", "--cassette-mode=record", test) if test else ()
+    return (*(RUN.command or ("pytest",)), "--cassette-mode=record", test) if test else ()
 
 
 def _is_taken_over() -> bool:
@@ -346,7 +358,8 @@ def _is_taken_over() -> bool:
 
 def running_test() -> str:
     """The id of the test of pytest that runs in this process, or that started it; empty outside of tests."""
-    return os.environ.get(TEST_VARIABLE, "").rpartition(" (")[0]
+    # What pytest says is inherited by child processes; a test may have cleared the environment.
+    return os.environ.get(TEST_VARIABLE, "").rpartition(" (")[0] or RUN.test
 
 
 def clear() -> None:

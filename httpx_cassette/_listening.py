@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from ._recording import Recording
 
-__all__ = ["LISTENERS", "USED_VARIABLE", "Listener"]
+__all__ = ["LISTENERS", "RUN", "USED_VARIABLE", "Listener", "RunningRun"]
 
 #: Names the file to which processes that a test run starts write what they use.
 USED_VARIABLE = "HTTPX_CASSETTE_USED"
@@ -33,6 +33,23 @@ class Listener(Protocol):
 
 #: Those who listen to every transport.
 LISTENERS: list[Listener] = []
+
+
+class RunningRun:
+    """What a test run knows of itself in this process, whatever a test does to the environment.
+
+    Attributes:
+        test: The id of the test that runs; empty outside of tests.
+        is_ceiling: Whether nothing but replay is allowed.
+        command: The words that start such a run again, to which a mode and a test are added.
+    """
+
+    test = ""
+    is_ceiling = False
+    command: tuple[str, ...] = ()
+
+
+RUN = RunningRun()
 
 if USED_VARIABLE in os.environ:
     from ._used_elsewhere import UsedElsewhere

@@ -12,7 +12,7 @@ from enum import Enum
 from ._errors import OptionError
 from ._suggest import nearest_name
 
-__all__ = ["MODE_VARIABLE", "Mode", "resolve_mode"]
+__all__ = ["MODE_VARIABLE", "Mode", "mode_outside", "resolve_mode"]
 
 MODE_VARIABLE = "HTTPX_CASSETTE_MODE"
 
@@ -45,11 +45,20 @@ def resolve_mode(argument: Mode | str | None, environ: Mapping[str, str]) -> Mod
         OptionError: There is no such mode; the nearest is named.
     """
     given = None if argument is None else _read_mode(argument, "mode")
-    set_outside = environ.get(MODE_VARIABLE, "").strip()
-    from_outside = _read_mode(set_outside, MODE_VARIABLE) if set_outside else None
+    from_outside = mode_outside(environ)
     if from_outside is Mode.REPLAY:
         return Mode.REPLAY
     return given or from_outside or Mode.REPLAY
+
+
+def mode_outside(environ: Mapping[str, str]) -> Mode | None:
+    """Return the mode that the environment sets, ``None`` where it sets none.
+
+    Raises:
+        OptionError: There is no such mode; the nearest is named.
+    """
+    set_outside = environ.get(MODE_VARIABLE, "").strip()
+    return _read_mode(set_outside, MODE_VARIABLE) if set_outside else None
 
 
 def _read_mode(value: Mode | str, source: str) -> Mode:

@@ -15,6 +15,7 @@ from ._allowed import Allowed, allowed_outside
 from ._call import Call, Json
 from ._cassette import Cassette, open_cassette
 from ._errors import CassetteMiss, OptionError
+from ._listening import RUN
 from ._mode import Mode, resolve_mode
 from ._policy import DEFAULT_POLICY, KeyPolicy
 from ._project import Project, project_defaults
@@ -121,7 +122,8 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
     mode = options.read("mode", lambda value, name: value if value is None else resolve_mode(value, {}))
     # What the code gives is in the way of a recording only if it is this: a ceiling is outside.
     is_mode_given = mode is Mode.REPLAY
-    mode = resolve_mode(mode, os.environ)
+    # A test run keeps its ceiling, whatever a test does to the environment.
+    mode = Mode.REPLAY if RUN.is_ceiling else resolve_mode(mode, os.environ)
     shelf = _read_shelf(cassette, options.read("fsync", _read_flag))
     if mode in (Mode.RECORD, Mode.RERECORD):
         shelf.written.check_writable()

@@ -39,7 +39,7 @@ class Part(NamedTuple):
 PARTS = {
     "edges": Part(
         "__main__ cli cli.* pytest_plugin pytest_plugin.* _price _usage",
-        "package transport flow miss ledger settings key cassette redact data stand-in",
+        "package transport flow miss ledger settings listening key cassette redact data stand-in",
     ),
     "package": Part("__init__", "transport flow ledger settings key cassette redact data"),
     "transport": Part(
@@ -47,13 +47,12 @@ PARTS = {
         "flow ledger settings key cassette redact data",
     ),
     "flow": Part(
-        "_flow _session _budget _flight _search _explain _answer _sink _live_stream _pieces _decoding "
-        "_listening _used_elsewhere",
-        "miss ledger settings dialects dialect key cassette redact streams canonical data",
+        "_flow _session _budget _flight _search _explain _answer _sink _live_stream _pieces _decoding",
+        "miss ledger settings dialects listening dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
-    "ledger": Part("_ledger _expected_miss _hooks _arming _exit _ledger_file", "data"),
-    "settings": Part("_settings _allowed _project _mode", "key cassette redact data"),
+    "ledger": Part("_ledger _expected_miss _hooks _arming _exit _ledger_file", "data listening"),
+    "settings": Part("_settings _allowed _project _mode", "listening key cassette redact data"),
     "dialects": Part("dialects", "providers dialect data"),
     # Never each other, whatever their order here.
     "providers": Part(
@@ -62,6 +61,8 @@ PARTS = {
         "dialects.ollama dialects.cohere dialects.cohere_v1",
         "dialect streams canonical data",
     ),
+    # The plugin of pytest and those whom it is told by.
+    "listening": Part("_listening _used_elsewhere", "cassette"),
     # The key for its version alone: lines of another one are counted, not indexed.
     "cassette": Part(
         "_rewrite _shelf _cassette _view _index _open_file _recording _line", "key canonical data"

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from .._listening import USED_VARIABLE
+from .._listening import RUN, USED_VARIABLE
 
 __all__ = ["Environment"]
 
@@ -18,6 +18,8 @@ _MODE = "HTTPX_CASSETTE_MODE"
 _FRESH_SINCE = "HTTPX_CASSETTE_FRESH_SINCE"
 _MAX_CALLS = "HTTPX_CASSETTE_MAX_CALLS"
 _BUDGET = "HTTPX_CASSETTE_BUDGET"
+
+_MODES = ("replay", "record", "rerecord", "live")
 
 
 class Environment:
@@ -37,15 +39,16 @@ class Environment:
     def __init__(self, config: pytest.Config) -> None:
         option = config.option
         _check_used_file(config)
-        _check_mode(option.cassette_mode)
+        mode = _check_mode(option.cassette_mode)
         self.used_elsewhere: str | None = None
         self._budget: tempfile.TemporaryDirectory[str] | None = None
         self._before = {name: os.environ.get(name) for name in (_MODE, _FRESH_SINCE, _BUDGET, USED_VARIABLE)}
         if option.cassette_mode is not None:
             os.environ[_MODE] = option.cassette_mode
+        self._was_ceiling, RUN.is_ceiling = RUN.is_ceiling, mode == "replay"
         if hasattr(config, "workeroutput"):
             return  # A worker has inherited the rest.
-        if os.environ.get(_MODE, "").strip().lower() not in ("", "replay"):
+        if mode not in ("", "replay"):
             self._share_recording()
         if option.cassette_report or option.cassette_prune or option.cassette_used is not None:
             file, self.used_elsewhere = tempfile.mkstemp(prefix="httpx-cassette-used-")
@@ -63,6 +66,7 @@ class Environment:
 
     def put_back(self) -> None:
         """Have the environment be as it was before the run."""
+        RUN.is_ceiling = self._was_ceiling
         for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -86,8 +90,15 @@ def _check_used_file(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--cassette-used={name}: that is a folder, and not a file")
 
 
-def _check_mode(mode: str | None) -> None:
-    if mode not in (None, "replay") and os.environ.get(_MODE) == "replay":
+def _check_mode(mode: str | None) -> str:
+    """Return the mode of the run, empty where neither the command line nor the environment says one."""
+    outside = os.environ.get(_MODE, "").strip().lower()
+    if outside and outside not in _MODES:
+        from .._suggest import nearest_name
+
+        raise pytest.UsageError(f"{_MODE}={os.environ[_MODE]!r} is not a mode{nearest_name(outside, _MODES)}")
+    if outside == "replay" and mode not in (None, "replay"):
         raise pytest.UsageError(
             f"--cassette-mode={mode} under {_MODE}=replay, which wins; unset the variable"
         )
+    return mode or outside

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import _arming, _exit
-from .._listening import LISTENERS, USED_VARIABLE
+from .._listening import LISTENERS, RUN, USED_VARIABLE
 from ._environment import Environment
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _OUTPUT = "httpx_cassette"
 _LEFT_OUT = "httpx_cassette-left-out"
 
 _ITEMS = "httpx_cassette-items"
+_RUN = "httpx_cassette-run"
 
 #: What had been stopped before a run began: it is not the run's.
 _BEFORE = pytest.StashKey[set[tuple[int, str, str, str]]]()
@@ -59,7 +60,20 @@ def begin(config: pytest.Config) -> None:
     if _BEFORE not in config.stash:
         ledger = _ledger_if_used()
         config.stash[_BEFORE] = {_name(entry) for entry in ledger.all_entries()} if ledger else set()
-        _exit.guard().stands_down = True
+        if not _exit.guard().stands_down:
+            _exit.guard().stands_down = True
+            config.add_cleanup(lambda: _hand_back(config))
+
+
+def _hand_back(config: pytest.Config) -> None:
+    """Give the exit hook back what may still come; what the run told is not told again.
+
+    Statuses 3 and 4 stay what they are, and so does a command line that is refused before there is a run.
+    """
+    ledger, run = _ledger_if_used(), config.pluginmanager.get_plugin(_RUN)
+    if ledger:
+        ledger.settle(is_forgiven=run is None or run.status in _KEPT)
+    _exit.guard().stands_down = False
 
 
 class Run:
@@ -84,7 +98,6 @@ class Run:
         self._news = ledger.news() if ledger else None
         begin(config)  # Once more, for whoever loads the plugin late: a conftest file.
         self._before = config.stash[_BEFORE]
-        self._is_nested = bool(_runs)
         #: How the run ended, before a miss was looked at.
         self.status = 0
         self._status_before: int | None = None
@@ -98,6 +111,7 @@ class Run:
         #: Modules that were not collected, and why: skipped, or failed.
         self.not_collected: dict[str, str] = {}
         self.crashed: list[str] = []
+        RUN.command = _command(config)
         LISTENERS.append(self)
         _runs.append(self)
 
@@ -113,8 +127,9 @@ class Run:
         return self._suite
 
     def counted(self, name: str) -> None:
-        """Count."""
-        self.suite.counted(name)
+        """Count; not what a forked child does, whose lock another thread may have held."""
+        if os.getpid() == self._pid:
+            self.suite.counted(name)
 
     def used(self, recording: Recording, name: str) -> None:
         """Keep what is told of a recording."""
@@ -127,13 +142,15 @@ class Run:
 
     def unrecorded(self, what: str) -> None:
         """Keep it for the test that runs."""
-        self.suite.unrecorded(what)
+        if os.getpid() == self._pid:
+            self.suite.unrecorded(what)
 
     # -- tests -------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """See to it that cassettes are opened, once there is a test that wants one."""
+        RUN.test = item.nodeid
         wants_one = item.get_closest_marker("cassette") is not None
         wants_one = wants_one or "_open_cassette" in getattr(item, "fixturenames", ())
         if wants_one:
@@ -190,6 +207,19 @@ class Run:
         new = [entry for name, entry in found.items() if counts[name] > self._told[name]]
         self._told.update(counts - self._told)
         return merge_entries(new)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self) -> None:
+        """Belong to no test until the next one begins."""
+        RUN.test = ""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
+        """Let no miss in a fixture end the event loop, or be lost on the next test that asks for it."""
+        __tracebackhide__ = True
+        from ._coroutines import keep_stops_of_fixture
+
+        return (yield from keep_stops_of_fixture(fixturedef, request))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep how each test ended: its worst phase."""
@@ -296,15 +326,8 @@ class Run:
         LISTENERS.remove(self)
         _runs.remove(self)
         self._environment.put_back()
-        if self._worker is not None:
-            return  # What a worker missed is told by the controller.
-        if not self._has_said:
+        if self._worker is None and not self._has_said:
             self._say_all_the_same()
-        if not self._is_nested and self.status not in _KEPT:
-            ledger = _ledger_if_used()
-            if ledger:
-                ledger.settle()
-            _exit.guard().stands_down = False
 
     def _say_all_the_same(self) -> None:
         """Print the reports where pytest was told to print no summary."""
@@ -324,6 +347,21 @@ def _ledger_if_used() -> Any:
     if found is None and os.path.exists(os.environ.get(_arming.LEDGER_VARIABLE, "")):
         from .. import _ledger as found
     return found
+
+
+def _command(config: pytest.Config) -> tuple[str, ...]:
+    """Return the words that start such a run again, where ids of tests are understood: from the root."""
+    # Workers of pytest-xdist are handed the options, and know no command line.
+    known: tuple[str, ...] | None = getattr(config.option, "cassette_command", None)
+    if known is None:
+        started = os.path.basename(sys.argv[0])
+        words = ["python", "-m", "pytest"] if started in ("__main__.py", "-m", "-c") else ["pytest"]
+        if config.invocation_params.dir != config.rootpath:
+            words.append(f"--rootdir={config.rootpath}")
+        if config.option.cassette_dir is not None:
+            words.append(f"--cassette-dir={config.option.cassette_dir}")
+        known = config.option.cassette_command = tuple(words)
+    return known
 
 
 def _name(entry: Entry) -> tuple[int, str, str, str]:
