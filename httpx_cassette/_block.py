@@ -147,7 +147,7 @@ class OpenCassette:
 
     @property
     def transport(self) -> Any:
-        """A transport on this cassette for clients of httpx and of httpx2; to close it closes nothing."""
+        """A transport on this cassette for clients of httpx and of httpx2; to close it leaves it open."""
         return _Transport(self)
 
     # -- serving -----------------------------------------------------------------------------------
@@ -236,18 +236,24 @@ class OpenCassette:
     def close(self) -> None:
         """Answer nothing any more, and say what was not recorded; closing twice does nothing."""
         self.leave()
-        for driver in list(self._drivers.values()):
+        for driver in self.drivers():
             driver.close()
+
+    def drivers(self) -> list[Driver]:
+        """What serves calls, one for each library."""
+        return list(self._drivers.values())
 
     async def aclose(self) -> None:
         """Do as :meth:`close`, and close what an ``AsyncClient`` made real calls through, too."""
         self.close()
-        for driver in list(self._drivers.values()):
+        for driver in self.drivers():
             await driver.aclose()
 
 
 class _Transport:
     """What a client of either library takes for a transport; by its base classes it is one of neither.
+
+    To close it closes connections, and not the cassette.
 
     Args:
         block: What answers.
@@ -266,19 +272,21 @@ class _Transport:
         return self
 
     def __exit__(self, *error: object) -> None:
-        pass
+        self.close()
 
     def close(self) -> None:
-        pass
+        for driver in self._block.drivers():
+            driver.close()
 
     async def __aenter__(self) -> _Transport:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        pass
+        await self.aclose()
 
     async def aclose(self) -> None:
-        pass
+        for driver in self._block.drivers():
+            await driver.aclose()
 
 
 class _Notes:
@@ -421,10 +429,15 @@ def block_of_call() -> OpenCassette | None:
     if not _open:
         link = _own_link()
         return None if link is None else link.block
-    paths = {os.pathsep.join(each.real_path for each in block.cassettes): block for block in open_blocks()}
-    if len(paths) > 1:
-        raise _ambiguous([block.path for block in paths.values()])
-    return next(iter(paths.values()), None)
+    different = {
+        (block.mode, *(each.real_path for each in block.cassettes)): block for block in open_blocks()
+    }
+    if len(different) > 1:
+        names = [block.path for block in different.values()]
+        if len(set(names)) < len(names):  # One file, in more than one mode.
+            names = [f"{block.path} ({block.mode.value})" for block in different.values()]
+        raise _ambiguous(names)
+    return next(iter(different.values()), None)
 
 
 def carry(link: _Link | None, is_forwarding: bool, function: Callable[..., T], args: Any, kwargs: Any) -> T:

@@ -120,7 +120,7 @@ class Driver:
                     if isinstance(step, Forward):
                         inner = self._inner() if through is None else through
                         before = FORWARDING.get()
-                        FORWARDING.set(True)
+                        FORWARDING.set(not self._is_application(inner))
                         try:
                             live = self._check_answer(inner.handle_request(request))
                         finally:
@@ -191,7 +191,7 @@ class Driver:
                     if isinstance(step, Forward):
                         inner = self._inner_async() if through is None else through
                         before = FORWARDING.get()
-                        FORWARDING.set(True)
+                        FORWARDING.set(not self._is_application(inner))
                         try:
                             live = self._check_answer(await inner.handle_async_request(request))
                         finally:
@@ -238,6 +238,11 @@ class Driver:
         self._report()
         if hasattr(inner, "aclose") and (self._next is not None or loop is running_loop()):
             await inner.aclose()
+
+    def _is_application(self, inner: Any) -> bool:
+        """Tell whether a real call is answered by an application here, which may make calls of its own."""
+        library = self._library.module
+        return isinstance(inner, (library.ASGITransport, library.WSGITransport))
 
     # -- both --------------------------------------------------------------------------------------
 

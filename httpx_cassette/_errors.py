@@ -244,3 +244,9 @@ def is_stop(info: Any) -> bool:
         info: The ``pytest.ExceptionInfo`` that is shown.
     """
     return isinstance(info.value, CassetteStop)
+
+
+# Tracebacks, and the short summary of pytest, name what people import.
+for _name in __all__:
+    if _name != is_stop.__name__:
+        globals()[_name].__module__ = __package__

@@ -31,7 +31,7 @@ _SENDING = frozenset(("socket.connect", "socket.sendto", "socket.sendmsg"))
 
 #: Those of a question for the addresses of a name, and for the name of an address.
 _ASKING = frozenset(("socket.getaddrinfo", "socket.gethostbyname"))
-_ASKING_BACK = frozenset(("socket.gethostbyaddr",))
+_ASKING_BACK = frozenset(("socket.gethostbyaddr", "socket.getnameinfo"))
 _EVENTS = _SENDING | _ASKING | _ASKING_BACK
 
 
@@ -131,6 +131,8 @@ def _check(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _target(event: str, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
     """Return the host and the port that an event leads to."""
+    if event == "socket.getnameinfo":
+        return arguments[0][0], arguments[0][1]
     if event not in _SENDING:
         return arguments[0], arguments[1] if event == "socket.getaddrinfo" else None
     socket, address = arguments

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from ._errors import OptionError
 
-__all__ = ["Project", "project_defaults"]
+__all__ = ["OF_SUITES", "Project", "project_defaults"]
 
 #: What the table says to test runs, and not to transports.
-_OF_SUITES = ("dir", "guard", "strict")
+OF_SUITES = ("dir", "guard", "strict")
 
 
 class Project(NamedTuple):
@@ -54,7 +54,7 @@ def _defaults_below(folder: Path) -> Project:
         file = parent / "pyproject.toml"
         if file.is_file():
             table = _read_table(file)
-            suite = {name: table.pop(name) for name in _OF_SUITES if name in table}
+            suite = {name: table.pop(name) for name in OF_SUITES if name in table}
             return Project(table, str(file), suite)
     return Project({}, None)
 

@@ -18,7 +18,7 @@ from ._errors import CassetteMiss, OptionError
 from ._listening import RUN
 from ._mode import Mode, resolve_mode
 from ._policy import DEFAULT_POLICY, KeyPolicy
-from ._project import Project, project_defaults
+from ._project import OF_SUITES, Project, project_defaults
 from ._prompt_files import PromptFiles
 from ._redact import Redaction
 from ._shelf import Shelf
@@ -163,8 +163,9 @@ class _Options:
     """
 
     def __init__(self, given: Mapping[str, Any], project: Project) -> None:
-        _refuse_unknown(given, "CassetteTransport", None)
-        _refuse_unknown(project.options, "[tool.httpx_cassette]", project.file)
+        _refuse_unknown(given, "CassetteTransport", OPTIONS, None)
+        known = (*OPTIONS, *OF_SUITES)
+        _refuse_unknown(project.options, "[tool.httpx_cassette]", known, project.file)
         self._values = {**OPTIONS, **project.options, **given}
         self._of_project = project.options.keys() - given.keys()
         self._file = project.file
@@ -183,10 +184,10 @@ class _Options:
             raise OptionError(error.message, self._file) from error.__cause__
 
 
-def _refuse_unknown(names: Iterable[str], whose: str, file: str | None) -> None:
+def _refuse_unknown(names: Iterable[str], whose: str, known: Iterable[str], file: str | None) -> None:
     for name in names:
-        if name not in OPTIONS:
-            raise OptionError(f"{whose} has no option {name!r}{nearest_name(name, OPTIONS)}", file)
+        if name not in known:
+            raise OptionError(f"{whose} has no option {name!r}{nearest_name(name, known)}", file)
 
 
 def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:

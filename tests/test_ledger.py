@@ -692,7 +692,7 @@ def test_a_traceback_does_not_repeat_the_report(capsys: pytest.CaptureFixture[st
     error = quietly()
 
     assert shown(capsys, error).splitlines()[-1] == (
-        "httpx_cassette._errors.CassetteMiss: no recording for POST /v1/responses (the report stands above)"
+        "httpx_cassette.CassetteMiss: no recording for POST /v1/responses (the report stands above)"
     )
     assert str(error) == REPORT.format("a")
 

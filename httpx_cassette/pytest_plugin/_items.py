@@ -102,8 +102,14 @@ class Items:
                 "the test is marked with vcr as well, and both would record; take one marker off"
             )
         size = getattr(getattr(item, "callspec", None), "params", {}).get("_cassette_chunk_size")
+        test = item.name
         if size is not None:
             choice.options["chunk_size"] = size
+            # All sizes are cut from one recording: its file is not named for one of them.
+            for part in (f"[chunk_size={size}]", f"-chunk_size={size}", f"chunk_size={size}-"):
+                test = test.replace(part, "", 1)
+        elif choice.options.get("chunk_size") in ([], ()):
+            raise OptionError("chunk_size=[] runs the test with no size at all; give it at least one")
         elif isinstance(choice.options.get("chunk_size"), (list, tuple)):
             raise OptionError(
                 "only test functions run once for each chunk_size of a list; give a method of unittest, "
@@ -112,7 +118,7 @@ class Items:
         names = {
             "module": item.path.stem,
             "class": getattr(getattr(item, "cls", None), "__name__", "") or "no-class",
-            "test": item.name,
+            "test": test,
         }
         use, block = self._opener.enter(choice, Place(item.path, self.config.rootpath, names), item.nodeid)
         self._suite.opened((cassette.real_path for cassette in block.cassettes), item.nodeid)
@@ -142,6 +148,7 @@ class Items:
         opened = item.stash.get(OPEN, None)
         if opened is not None and item in self._open_items:
             self._open_items.remove(item)
+            del item.stash[OPEN]  # The run holds its tests to the end.
             opened.use.__exit__()
 
     @pytest.hookimpl(wrapper=True)

@@ -117,7 +117,7 @@ class Opener:
         files = [self._shown(file) for file in cassette_files(choice.name, place, folder)]
         if len(files) > 1 and not Path(files[0]).exists():
             del files[0]
-        strict = project.suite.get("strict", False) if self._strict is None else self._strict
+        strict = _read_strict(project.suite.get("strict", False)) if self._strict is None else self._strict
         for file in files:
             cassette = open_cassette(file)
             cassette.strict = strict
@@ -138,12 +138,12 @@ class Opener:
         return use, block
 
     def _read_guard(self, choice: Choice, suite: Mapping[str, Any]) -> Any:
-        said = next((each for each in (self._guard, choice.guard) if each is not None), None)
-        named = suite.get("guard", False)
-        if said is None:
-            return named
-        # The hosts that a project names are let through, whoever switches the guard on.
-        return named if said is True and not isinstance(named, bool) and read_guard(named) else said
+        said = [each for each in (self._guard, choice.guard, suite.get("guard")) if each is not None]
+        if not said:
+            return False
+        # The hosts that are named anywhere are let through, whoever switches the guard on.
+        hosts = next((each for each in said if not isinstance(each, bool) and read_guard(each)), True)
+        return hosts if said[0] is True else said[0]
 
     def _shown(self, file: Path) -> str:
         # A test that changes the folder, and does not change it back, must not move the files of the next.
@@ -169,6 +169,12 @@ class Opener:
                         "in cassette_config",
                         cassette.path,
                     )
+
+
+def _read_strict(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise OptionError(f"strict={value!r} in [tool.httpx_cassette] is not understood; it takes true or false")
 
 
 def _read_folder(value: object) -> str:

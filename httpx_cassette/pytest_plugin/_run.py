@@ -181,7 +181,14 @@ class Run:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Fail the test in whose time something was stopped, whatever became of the error."""
-        report = yield
+        errors = sys.modules.get("httpx_cassette._errors")
+        if call.excinfo is not None and errors and isinstance(call.excinfo.value, errors.CassetteStop):
+            from ._telling import client_hidden
+
+            with client_hidden(call.excinfo):
+                report = yield
+        else:
+            report = yield
         stopped = self._new_stops(item.nodeid)
         if stopped:
             from ._telling import show_in_report

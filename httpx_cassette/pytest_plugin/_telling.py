@@ -9,10 +9,12 @@ from __future__ import annotations
 import datetime
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from .._errors import is_stop
 from .._exit import EXIT_STATUS
 from .._hooks import stops_in
 from ._suite import Stopped, Suite, Use
@@ -20,12 +22,37 @@ from ._suite import Stopped, Suite, Use
 if TYPE_CHECKING:
     from ._run import Run
 
-__all__ = ["Teller", "show_in_report", "unused_test"]
+__all__ = ["Teller", "client_hidden", "show_in_report", "unused_test"]
+
+#: Where pytest looks whether a frame is shown.
+_HIDE = "__tracebackhide__"
 
 #: Tests that are named where something happened in many.
 _TESTS = 10
 
 _EXPECTED = "  if it is meant: with httpx_cassette.expected_miss(): ... takes it back"
+
+
+@contextmanager
+def client_hidden(info: Any) -> Iterator[None]:
+    """Leave the frames of the client library out of a traceback within the block: none of them is the user's.
+
+    Args:
+        info: The ``pytest.ExceptionInfo`` of a stop.
+    """
+    modules = {id(entry.frame.f_globals): entry.frame.f_globals for entry in info.traceback}
+    hidden = [
+        each
+        for each in modules.values()
+        if each.get("__name__", "").partition(".")[0] in ("httpx", "httpx2") and _HIDE not in each
+    ]
+    for each in hidden:
+        each[_HIDE] = is_stop
+    try:
+        yield
+    finally:
+        for each in hidden:
+            del each[_HIDE]
 
 
 def show_in_report(report: Any, stopped: list[Stopped], item: Any, error: BaseException | None) -> None:
@@ -69,7 +96,7 @@ def _lost_where(report: Any) -> str:
     if hasattr(report, "wasxfail"):
         return "xfail does not cover that: nobody knows whether the test would still fail"
     what = "the test" if report.when == "call" else f"the {report.when} of the test"
-    ended = {"passed": "passed", "skipped": "was skipped"}.get(report.outcome, "failed of something else")
+    ended = {"passed": "passed", "skipped": "was skipped"}.get(report.outcome, "failed for another reason")
     how = "" if report.outcome == "failed" else " all the same"
     return f"{what} {ended}{how}: its error was caught, or lost in a thread or task"
 
