@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -240,30 +241,34 @@ WAITS = """
 """
 
 
+#: Where the tests run in the background, Ctrl-C is ignored, and so it would be by what they start.
+STARTS = """
+    import os, signal, sys
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    words = [sys.executable, "-m", "httpx_cassette", "run", "--", sys.executable, "app.py"]
+    os.execv(sys.executable, words)
+"""
+
+
 @pytest.mark.parametrize(
-    ("name", "is_to_all", "handled", "end", "status", "printed"),
+    ("name", "handled", "end", "status", "printed"),
     [
-        ("SIGINT", True, ["SIGINT"], "sys.exit(5)", 5, "got SIGINT\n"),
-        ("SIGINT", True, [], "", 130, ""),
-        ("SIGTERM", False, ["SIGTERM"], "sys.exit(6)", 6, "got SIGTERM\n"),
-        ("SIGTERM", False, [], "", 143, ""),
-        ("SIGHUP", False, ["SIGHUP"], "sys.exit(7)", 7, "got SIGHUP\n"),
+        ("SIGINT", ["SIGINT"], "sys.exit(5)", 5, "got SIGINT\n"),
+        ("SIGINT", [], "", 130, ""),
+        ("SIGQUIT", ["SIGQUIT"], "sys.exit(8)", 8, "got SIGQUIT\n"),
+        ("SIGTERM", ["SIGTERM"], "sys.exit(6)", 6, "got SIGTERM\n"),
+        ("SIGTERM", [], "", 143, ""),
+        ("SIGHUP", ["SIGHUP"], "sys.exit(7)", 7, "got SIGHUP\n"),
     ],
-    ids=["ctrl-c-handled", "ctrl-c", "term-handled", "term", "hangup"],
+    ids=["int-handled", "int", "quit-handled", "term-handled", "term", "hangup"],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones there")
 def test_a_signal_reaches_the_command(
-    name: str, is_to_all: bool, handled: list[str], end: str, status: int, printed: str, folder: Folder
+    name: str, handled: list[str], end: str, status: int, printed: str, folder: Folder
 ) -> None:
-    """Ctrl-C comes from the terminal, others are passed on; the run waits for what the command does."""
+    """One that was sent to the run alone is passed on, and the run waits for what the command does."""
     folder.write("app.py", WAITS.format(end=end, names=handled))
-    # Where the tests run in the background, Ctrl-C is ignored, and so it would be by what they start.
-    folder.write("start.py", """
-        import os, signal, sys
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        words = [sys.executable, "-m", "httpx_cassette", "run", "--", sys.executable, "app.py"]
-        os.execv(sys.executable, words)
-    """)  # fmt: skip
+    folder.write("start.py", STARTS)
     with subprocess.Popen(
         [sys.executable, "start.py"],
         cwd=folder.path,
@@ -275,16 +280,57 @@ def test_a_signal_reaches_the_command(
     ) as process:
         assert process.stdout is not None
         assert "ready\n" == process.stdout.readline()
-        if is_to_all:
-            os.killpg(process.pid, getattr(signal, name))
-        else:
-            os.kill(process.pid, getattr(signal, name))
+        os.kill(process.pid, getattr(signal, name))
         stdout, stderr = process.communicate(timeout=60)
 
     assert (status, printed) == (process.returncode, stdout)
     # Python itself says what Ctrl-C interrupted.
     assert stderr.endswith("KeyboardInterrupt\n") if (status, handled) == (130, []) else "" == stderr
     assert [] == folder.leftovers
+
+
+COUNTS = """
+    import signal, sys, time
+    got = []
+    signal.signal(signal.SIGINT, lambda number, frame: got.append(number))
+    for number in range(8):
+        print("ready", flush=True)
+        while len(got) <= number:
+            time.sleep(0.01)
+        time.sleep(0.05)
+    print("got", len(got), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are other ones there")
+def test_ctrl_c_of_a_terminal_reaches_the_command_once(folder: Folder) -> None:
+    """The terminal sends it to both, so it is not passed on: a server that gets two does not end in order."""
+    import pty
+
+    folder.write("app.py", COUNTS)
+    # The session that is begun here has the terminal for its own, as that of a shell has.
+    folder.write("start.py", f"import fcntl, termios\nfcntl.ioctl(0, termios.TIOCSCTTY, 0)\n{dedent(STARTS)}")
+    keyboard, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "start.py"],
+        cwd=folder.path,
+        env=folder.environment(),
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        # More than once: two signals that come at the same moment count as one.
+        for _ in range(8):
+            assert "ready\n" == process.stdout.readline()
+            os.write(keyboard, b"\x03")
+        stdout, stderr = process.communicate(timeout=60)
+    os.close(terminal)
+    os.close(keyboard)
+
+    assert (0, "got 8\n", "") == (process.returncode, stdout, stderr)
 
 
 def test_a_signal_that_comes_before_the_command_is_passed_on(

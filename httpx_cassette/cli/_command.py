@@ -2,8 +2,9 @@
 
 What ends is told as a shell tells it: the command's own status, 128 and the number of the signal that ended
 it, 127 where there is no such program and 126 where it cannot be run.
-The terminal sends Ctrl-C to the command itself, as both are of one process group; this process waits for
-what the command makes of it. Signals that reach this process alone are passed on.
+The terminal sends Ctrl-C to the command itself, as both are of its foreground group; this process waits for
+what the command makes of it. Signals that reach this process alone are passed on, Ctrl-C too where no
+terminal can have sent it: from a supervisor, a script, ``kill -INT``.
 
 Nothing here knows what the command is run for.
 """
@@ -29,7 +30,7 @@ from .._mode import MODE_VARIABLE, Mode, resolve_mode
 
 __all__ = ["CannotRun", "Watch", "counted", "run_command", "say", "told", "watched"]
 
-#: Sent by the terminal to the command as well.
+#: Sent by the terminal to its whole foreground group, so to the command as well.
 _OF_TERMINAL = ("SIGINT", "SIGQUIT")
 
 #: Sent by whoever wants the command to end, who knows this process alone.
@@ -71,10 +72,11 @@ def run_command(command: Sequence[str], variables: Mapping[str, str]) -> int:
         else:
             child.send_signal(number)
 
-    def leave(number: int, frame: FrameType | None) -> None:
-        """Do nothing: the command had it too."""
+    def pass_on_alone(number: int, frame: FrameType | None) -> None:
+        if not _is_in_foreground():  # Otherwise the command had it too.
+            pass_on(number, frame)
 
-    with _handling({**dict.fromkeys(_OF_TERMINAL, leave), **dict.fromkeys(_PASSED_ON, pass_on)}):
+    with _handling({**dict.fromkeys(_OF_TERMINAL, pass_on_alone), **dict.fromkeys(_PASSED_ON, pass_on)}):
         try:
             child = subprocess.Popen(command, env={**os.environ, **variables})
         except OSError as error:
@@ -83,6 +85,23 @@ def run_command(command: Sequence[str], variables: Mapping[str, str]) -> int:
             child.send_signal(number)
         status = child.wait()
     return status if status >= 0 else 128 - status
+
+
+def _is_in_foreground() -> bool:
+    """Whether the terminal sends its signals to the group of this process."""
+    if not hasattr(os, "tcgetpgrp"):  # pragma: no cover  # Windows sends Ctrl-C to all of a console.
+        return True
+    try:
+        # Not a standard stream: each may be a pipe or a file.
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:  # pragma: no cover  # It was hung up in between.
+        return False
+    finally:
+        os.close(terminal)
 
 
 @contextmanager
