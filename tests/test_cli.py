@@ -17,6 +17,8 @@ import httpx_cassette
 from httpx_cassette.cli import main
 from httpx_cassette.stand_in import StandInServer
 
+from .asking import Ended, Folder, report
+
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run ``python -m httpx_cassette`` with words and variables."""
@@ -71,6 +73,38 @@ def test_a_command_finds_the_stand_in_and_its_status_is_kept(loopback: None) -> 
 
     assert (7, f"http://127.0.0.1:{port}/v1 stand-in\n") == (done.returncode, done.stdout)
     assert "(default: 8377)" in run("stand-in", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        ("from asking import ask; ask('a')", 2),
+        ("import os; from asking import ask; ask('a'); os._exit(0)", 0),
+    ],
+    ids=["told", "ended-at-once"],
+)
+def test_the_stand_in_has_no_part_in_what_its_command_misses(
+    program: str, status: int, loopback: None, tmp_path: Path
+) -> None:
+    """It is a server beside the command, which tells its misses itself, with its own status."""
+    folder = Folder(tmp_path)
+    folder.write("app.py", program)
+
+    ended = folder.run("stand-in", "--port", "0", "--", "python", "app.py")
+    assert Ended(status, "a lost\n", report()) == ended
+
+
+def test_a_command_beside_the_stand_in_reports_to_whoever_started_both(
+    loopback: None, tmp_path: Path
+) -> None:
+    """A ledger that was inherited is handed on: a run round it has the misses of the command."""
+    folder = Folder(tmp_path)
+    folder.write("app.py", "import os; from asking import ask; ask('a'); os._exit(0)")
+    inner = ("python", "-m", "httpx_cassette", "stand-in", "--port", "0", "--", "python", "app.py")
+
+    ended = folder.run("run", "--", *inner)
+    last = "httpx-cassette: 1 call missed, in 1 process, so the exit status is 2 (the command ended with 0)\n"
+    assert Ended(2, "a lost\n", report() + last) == ended
 
 
 def test_what_the_stand_in_cannot_do_is_one_sentence(loopback: None) -> None:

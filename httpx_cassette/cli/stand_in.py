@@ -6,11 +6,13 @@ It listens on the same port each time, because the address is part of every key.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
 
+from .._arming import LEDGER_VARIABLE, is_named_for
 from ..stand_in import StandInServer
 from ._command import run_command
 
@@ -37,6 +39,9 @@ def run_stand_in(command: Sequence[str], port: int) -> int:
     with server:
         settings = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "stand-in"}
         if command:
+            # A server beside the command, and no part of it: what the command missed is told by itself.
+            if is_named_for(os.environ.get(LEDGER_VARIABLE, ""), os.getpid()):
+                settings[LEDGER_VARIABLE] = ""
             return run_command(command, settings)
         for name, value in settings.items():
             print(f"export {name}={value}", flush=True)
