@@ -143,6 +143,7 @@ class CassetteMiss(CassetteStop):
         model: The model asked for, if the body names one.
         changed: Paths that differ from the nearest recording.
         nearest: ``FILE:LINE`` of the nearest recording, if there is any.
+        words: The first words of what was asked last, as far as the body says it in words.
     """
 
     fingerprint: str
@@ -153,6 +154,7 @@ class CassetteMiss(CassetteStop):
     model: str | None
     changed: tuple[str, ...]
     nearest: str | None
+    words: str
 
 
 class SystemPromptMissing(CassetteStop):

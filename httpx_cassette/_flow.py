@@ -365,6 +365,7 @@ def _plain_miss(asked: _Asked, settings: Settings, error: Exception) -> Cassette
             "model": None,
             "changed": (),
             "nearest": None,
+            "words": "",
         },
     )
 

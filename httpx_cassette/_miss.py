@@ -82,6 +82,7 @@ class MissFacts:
         asked: The comparison document: the key document before long strings became digests, redacted.
         mask: Applies the built-in mask of a name to a text.
         nearest: The nearest recording, if there is any.
+        words: The first words of what was asked last, so that calls can be told apart.
         argv: The command as it was started, redacted: ``sys.orig_argv``, or words like it.
         command: A command that records, where somebody knows a better one.
         ignore: Paths that the policy in force ignores.
@@ -101,6 +102,7 @@ class MissFacts:
     asked: Json
     mask: Mask
     nearest: Nearest | None = None
+    words: str = ""
     argv: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -125,6 +127,7 @@ def miss(facts: MissFacts) -> CassetteMiss:
             "model": facts.model,
             "changed": tuple(_shown_path(change.path) for change in found.changes) if found else (),
             "nearest": found.candidate.where if found else None,
+            "words": facts.words,
         },
     )
 

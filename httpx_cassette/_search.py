@@ -43,6 +43,7 @@ def find_miss(
         found = nearest(asked, candidates)
     except Exception as error:  # A miss is a miss: an ordinary exception would be retried or swallowed.
         found, notes = None, (f"the nearest recording was not found: {type(error).__name__}",)
+    text = _last_text(asked)
     facts = MissFacts(
         method=str(asked["method"]),
         url=str(asked["url"]),
@@ -55,6 +56,7 @@ def find_miss(
         asked=asked,
         mask=mask_text,
         nearest=found,
+        words=" ".join(text[: 4 * _WORDS].split())[:_WORDS],
         argv=tuple(settings.redaction.text(word) for word in sys.orig_argv),
         command=tuple(settings.redaction.text(word) for word in _ledger.recording_command()),
         ignore=tuple(settings.policy.ignore),
@@ -66,11 +68,11 @@ def find_miss(
     )
     made = miss(facts)
     # Of no known shape, and yet a credential: the call's own, or one of the environment.
-    shown = Tripwire(call, os.environ).find(made.message.encode("utf-8", "surrogatepass"))
+    shown = Tripwire(call, os.environ).find(f"{made.message}\n{text}".encode("utf-8", "surrogatepass"))
     if shown is None:
         return made
     note = f"the difference and the command are not shown, because {shown} stands in them"
-    return miss(replace(facts, nearest=None, argv=(), command=(), model=None, notes=(*notes, note)))
+    return miss(replace(facts, nearest=None, words="", argv=(), command=(), model=None, notes=(*notes, note)))
 
 
 def _model(document: dict[str, Json]) -> str | None:
@@ -78,6 +80,37 @@ def _model(document: dict[str, Json]) -> str | None:
     members = body.get("json") if isinstance(body, dict) else None
     model = members.get("model") if isinstance(members, dict) else None
     return model if isinstance(model, str) else None
+
+
+#: Where a body of any format says what is asked, and where in it the text stands.
+_ASKED = ("messages", "contents", "input", "inputs", "prompt", "message", "query")
+_TEXT = ("content", "parts", "text")
+
+#: Characters of it that are kept.
+_WORDS = 80
+
+
+def _last_text(document: dict[str, Json]) -> str:
+    """Return the last text of a call: the question, or the result of a tool."""
+    body = document.get("body")
+    members = body.get("json") if isinstance(body, dict) else None
+    if not isinstance(members, dict):
+        return ""
+    texts = (text for name in _ASKED for text in _texts(members.get(name), reverse=True))
+    return next(texts, "")
+
+
+def _texts(value: Json, reverse: bool = False) -> Iterator[str]:
+    """Yield the texts of a member: of several messages the last first, of one its parts in their order."""
+    if isinstance(value, str):
+        if value.strip():
+            yield value
+    elif isinstance(value, list):
+        for each in reversed(value) if reverse else value:
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        for name in _TEXT:
+            yield from _texts(value.get(name))
 
 
 def _facts(cassette: Cassette, under_other_policy: Mapping[str, int]) -> CassetteFacts:

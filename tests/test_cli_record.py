@@ -44,17 +44,21 @@ def folder(tmp_path: Path, stand_in: StandInServer) -> Folder:
     return made
 
 
-def call(number: int = 1) -> str:
-    return "  POST <url>/chat/completions gpt-5 <short key>\n" * number
+def call(*prompts: str) -> str:
+    return "".join(f'  POST <url>/chat/completions gpt-5 <short key>\n    "{prompt}"\n' for prompt in prompts)
 
 
-def shown(calls: str, number: int, file: str = "misses.jsonl") -> str:
-    return f"httpx-cassette: {calls} will be made, none other: {file}\n{call(number)}"
+def shown(*prompts: str, most: str = "") -> str:
+    calls, each = (f"{len(prompts)} calls", "each ") if len(prompts) > 1 else ("1 call", "")
+    return (
+        f"httpx-cassette: {calls} may be made, {each}as often as it is asked for{most}, "
+        f"and no other: misses.jsonl\n{call(*prompts)}"
+    )
 
 
-def made(calls: str, left: int = 0, more: str = "") -> str:
-    reason = "; not made, as they were recorded before, not asked for, or stopped:" if left else ""
-    return f"httpx-cassette: {calls} made{more}{reason}\n{call(left)}"
+def made(calls: str, *left: str, more: str = "") -> str:
+    reason = "; not tried, as they were recorded before, not asked for, or stopped:" if left else ""
+    return f"httpx-cassette: {calls} tried{more}{reason}\n{call(*left)}"
 
 
 def entry(**changed: Any) -> str:
@@ -81,7 +85,7 @@ def test_what_was_missed_is_paid_for_and_nothing_else(folder: Folder, stand_in: 
         Ended(
             2,
             "a recorded\nb recorded\nc recorded\nd lost\n",
-            shown("3 calls", 3)
+            shown(*"abc")
             + report(
                 "have a run miss it first: httpx-cassette run --misses FILE -- python app.py",
                 cassette="3 recordings",
@@ -105,10 +109,10 @@ def test_a_recording_without_more_ends_as_the_command_does(folder: Folder, stand
     folder.run(*RUN)
 
     assert Ended(
-        0, "a recorded\nb recorded\nc recorded\n", shown("3 calls", 3) + made("3 of 3 calls")
+        0, "a recorded\nb recorded\nc recorded\n", shown(*"abc") + made("3 of 3 calls")
     ) == folder.run(*RECORD)
     assert Ended(
-        0, "a replayed\nb replayed\nc replayed\n", shown("3 calls", 3) + made("0 of 3 calls", 3)
+        0, "a replayed\nb replayed\nc replayed\n", shown(*"abc") + made("0 of 3 calls", *"abc")
     ) == folder.run(*RECORD)
     assert 3 == stand_in.calls
 
@@ -136,9 +140,9 @@ def test_a_limit_holds_for_all_processes(folder: Folder, stand_in: StandInServer
         Ended(
             2,
             "a recorded\nb recorded\nc lost\na replayed\nb replayed\nc lost\n",
-            shown("at most 2 of 3 calls", 3)
+            shown(*"abc", most=", with 2 requests at most")
             + STOPPED.format(limit=2, next=3) * 2
-            + made("2 of 3 calls", 1)
+            + made("2 of 3 calls", "c")
             + "httpx-cassette: 1 call stopped, in 2 processes, so the exit status is 2"
             + " (the command ended with 0)\n",
         )
@@ -158,9 +162,9 @@ def test_a_limit_that_is_in_force_stays_so(folder: Folder, stand_in: StandInServ
         Ended(
             2,
             "a recorded\nb recorded\nc lost\n",
-            shown("3 calls", 3)
+            shown(*"abc")
             + STOPPED.format(limit=3, next=4)
-            + made("2 of 3 calls", 1)
+            + made("2 of 3 calls", "c")
             + "httpx-cassette: 1 call stopped, in 1 process, so the exit status is 2\n",
         )
         == ended
@@ -186,11 +190,11 @@ def test_a_call_that_is_tried_again_is_counted(tmp_path: Path, loopback: None) -
         Ended(
             0,
             "a live\na recorded\n",
-            shown("1 call", 1)
+            shown("a")
             + "not recorded: POST <url>/chat/completions answered 429; "
             + "only finished 2xx and 3xx answers are stored (record_statuses= stores others)\n"
             + "answers that were not recorded: 1 429\n"
-            + made("1 of 1 call", more=", with 2 requests in all"),
+            + made("1 of 1 call", more=", in 2 requests"),
         )
         == ended
     )
@@ -206,12 +210,12 @@ def test_a_live_call_is_refused(folder: Folder, stand_in: StandInServer) -> None
         Ended(
             2,
             "a lost\n",
-            shown("3 calls", 3)
+            shown(*"abc")
             + "a live call is not allowed: POST <url>/chat/completions\n"
             + "  refused      not among the 3 calls that HTTPX_CASSETTE_ONLY allows (misses.jsonl); "
             + "in mode live a call has no fingerprint\n"
             + "  to allow it: mode='record', or run without HTTPX_CASSETTE_ONLY\n"
-            + made("0 of 3 calls", 3)
+            + made("0 of 3 calls", *"abc")
             + "httpx-cassette: 1 call stopped, in 1 process, so the exit status is 2\n",
         )
         == ended
@@ -228,14 +232,61 @@ def test_many_calls_are_shown_in_part(folder: Folder) -> None:
     )
     folder.write("app.py", "")
 
-    lines = "  POST \\u001b[31mred m <short key>\n" * 9 + "  ... and 2 more\n"
-    first = "  POST https://api.example.com/v1 <short key>\n"
+    lines = "  POST \\u001b[31mred m <short key>\n" * 10 + "  ... and 2 more\n"
     said = folder.run(*RECORD).stderr
     assert (
-        f"httpx-cassette: 12 calls will be made, none other: misses.jsonl\n{first}{lines}"
-        "httpx-cassette: 0 of 12 calls made; "
-        f"not made, as they were recorded before, not asked for, or stopped:\n{first}{lines}"
+        "httpx-cassette: 12 calls may be made, each as often as it is asked for, and no other: misses.jsonl\n"
+        f"{lines}"
+        "httpx-cassette: 0 of 12 calls tried; "
+        f"not tried, as they were recorded before, not asked for, or stopped:\n{lines}"
     ) == said
+
+
+def test_calls_can_be_told_apart(folder: Folder) -> None:
+    """By the words that were asked, by what changed, and by the tests in which they were missed."""
+    facts = {"method": "POST", "words": "Why\x1b is it " + "so " * 30}
+    changed = {"method": "POST", "changed": ["messages[0].content", "model", "n", "top_p", "seed"]}
+    keys = [f"{number:064x}" for number in range(3)]
+    lines = [
+        entry(key=keys[0], facts=facts, test="test_app.py::test_a"),
+        entry(key=keys[1], facts=changed),
+        entry(
+            key=keys[2], facts={"method": "POST", "words": "a", "changed": ["n"]}, test="test_app.py::test_a"
+        ),
+        entry(key=keys[0], facts=facts, test="test_app.py::test_b"),
+        entry(key=keys[0], facts=facts, test="test_app.py::test_b", pid=2),
+    ]
+    (folder.path / "misses.jsonl").write_text("".join(lines))
+    folder.write("app.py", "")
+
+    assert [
+        "  POST <short key>",
+        f'    "Why\\u001b is it {"so " * 13}so..."; in test_app.py::test_a and 1 more',
+        "  POST <short key>",
+        "    changed: messages[0].content, model, n and 2 more",
+        "  POST <short key>",
+        '    "a", changed: n; in test_app.py::test_a',
+    ] == folder.run(*RECORD).stderr.splitlines()[1:7]
+
+
+def test_what_failed_is_tried_and_not_made(folder: Folder, stand_in: StandInServer) -> None:
+    """Without a server there is no answer, and nothing says that there was one."""
+    folder.run(*RUN)
+    stand_in.close()
+
+    ended = folder.run(*RECORD)
+    assert (0, "a lost\nb lost\nc lost\n") == ended[:2]
+    assert "httpx-cassette: 3 of 3 calls tried" == ended.stderr.splitlines()[-1]
+
+
+def test_several_samples_are_as_many_requests(folder: Folder, stand_in: StandInServer) -> None:
+    """One call, which is asked for twice, and nothing promised otherwise."""
+    folder.write("app.py", "from asking import ask; ask('a', 'a', samples=2)")
+    folder.run(*RUN)
+
+    assert Ended(
+        0, "a recorded\na recorded\n", shown("a") + made("1 of 1 call", more=", in 2 requests")
+    ) == folder.run(*RECORD)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +427,7 @@ def test_the_command_is_not_found(
 
     assert 127 == main(["record", "--from", str(misses), "--", "no-such-program"])
     assert (
-        f"httpx-cassette: 1 call will be made, none other: {misses}\n"
+        f"httpx-cassette: 1 call may be made, as often as it is asked for, and no other: {misses}\n"
         f"  POST https://api.example.com/v1 {FINGERPRINT[:12]}\n"
         "Error: no-such-program cannot be run: No such file or directory\n"
     ) == capsys.readouterr().err

@@ -452,6 +452,7 @@ def test_the_error_carries_its_facts() -> None:
         "model": "gpt-4o-mini",
         "changed": ("messages[1].content",),
         "nearest": f"{PATH}:1",
+        "words": "",
     } == error.facts
     assert error.facts["changed"] == error.changed
 

@@ -149,6 +149,35 @@ def test_a_call_without_a_model_has_none(tmp_path: Path) -> None:
         assert caught.value.model is None
 
 
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": " a\n b "}]}, "a b"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}, {"text": "c"}, {"text": "d"}]}]}, "c"),
+        ({"contents": [{"parts": [{"text": "e"}]}, {"parts": [{"inlineData": {}}]}]}, "e"),
+        ({"messages": [], "input": "f" * 100}, "f" * 80),
+        ({"prompt": " "}, ""),
+        ([], ""),
+    ],
+    ids=["chat", "parts", "gemini", "input", "blank", "no-object"],
+)
+def test_the_first_words_of_a_call_tell_it_apart(members: Any, words: str, tmp_path: Path) -> None:
+    """Those of its last text, in one line, whatever its format."""
+    miss = missed(tmp_path / "chat.jsonl", members, require_system=False)
+
+    assert words == miss.words
+
+
+def test_words_with_a_credential_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of no known shape that stands anywhere in the text, cut or not."""
+    monkeypatch.setenv("MY_SECRET", "correct horse battery staple")
+    miss = missed(
+        tmp_path / "chat.jsonl", {"model": "m", "input": f"{'w' * 70} correct horse battery staple"}
+    )
+
+    assert "" == miss.words
+
+
 def test_a_recording_that_cannot_be_compared_is_passed_over(tmp_path: Path) -> None:
     """It was edited by hand and sealed again, or imported; the others still count."""
     path = tmp_path / "chat.jsonl"

@@ -1,7 +1,7 @@
 """``httpx-cassette record``: exactly what an earlier run missed is paid for, any other real call is refused.
 
 Which calls these are is shown before the command is run. They may be tried again, as SDKs do after a failure,
-and stopped by a limit that holds for all processes of the command together.
+or asked for more than once, for several samples; a limit holds for all processes of the command together.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .._allowed import ONLY_VARIABLE, allowed_text, is_fingerprint
 from .._budget import calls_made
@@ -22,8 +22,9 @@ from ._command import counted, say, told, watched
 
 __all__ = ["run_record"]
 
-#: Calls that are shown: what more there is stands in the file.
+#: Calls that are shown: what more there is stands in the file. Of each, so many paths.
 _SHOWN = 10
+_PATHS = 3
 
 
 def run_record(command: Sequence[str], misses: str, max_calls: int | None) -> int:
@@ -57,7 +58,7 @@ def run_record(command: Sequence[str], misses: str, max_calls: int | None) -> in
 
 
 def _read_misses(misses: str) -> dict[str, str]:
-    """Return the calls that were missed, by fingerprint, each in one line.
+    """Return the calls that were missed, by fingerprint, each in a line or two.
 
     Raises:
         OptionError: There are none.
@@ -71,12 +72,14 @@ def _read_misses(misses: str) -> dict[str, str]:
         entries = read_entries(os.path.realpath(misses))
     except OSError as error:
         raise OptionError(f"{misses} cannot be read: {error.strerror or error}") from error
-    found = {entry.key: _described(entry) for entry in entries if _is_miss(entry)}
+    found: dict[str, list[Entry]] = {}
+    for entry in filter(_is_miss, entries):
+        found.setdefault(entry.key, []).append(entry)
     if not found:
         kinds = sorted({str(entry.kind) for entry in entries})
         others = f", only what no recording helps against: {cut(', '.join(kinds), 200)}" if kinds else ""
         raise OptionError(f"{misses} holds no misses, so there is nothing to record{others}")
-    return found
+    return {key: _described(same) for key, same in found.items()}
 
 
 def _is_miss(entry: Entry) -> bool:
@@ -84,33 +87,57 @@ def _is_miss(entry: Entry) -> bool:
     return entry.kind == "CassetteMiss" and bool(is_fingerprint(str(entry.key)))
 
 
-def _described(entry: Entry) -> str:
+def _described(same: Sequence[Entry]) -> str:
+    """Return what was called, and below it what tells it from other calls, as far as that is known."""
+    entry = same[0]
     found: object = entry.facts
     facts = found if isinstance(found, dict) else {}
     words = [str(facts[name]) for name in ("method", "url", "model") if facts.get(name) is not None]
-    return f"{cut(' '.join(words), 200)} {entry.key[:12]}".lstrip()
+    call = f"{cut(' '.join(words), 200)} {entry.key[:12]}".lstrip()
+    details = "; ".join(filter(None, (_asked(facts), _where(same))))
+    return f"{call}\n    {details}" if details else call
+
+
+def _asked(facts: Mapping[str, object]) -> str:
+    said = facts.get("words")
+    words = f'"{cut(said, 60)}"' if isinstance(said, str) and said else ""
+    paths = facts.get("changed")
+    changed = _some(map(str, paths), _PATHS) if isinstance(paths, list) and paths else ""
+    return ", ".join(filter(None, (words, changed and f"changed: {changed}")))
+
+
+def _where(same: Iterable[Entry]) -> str:
+    tests = {str(entry.test): None for entry in same if entry.test}
+    return f"in {_some(tests, 1)}" if tests else ""
+
+
+def _some(names: Iterable[str], number: int) -> str:
+    names = list(names)
+    more = f" and {len(names) - number:,} more" if len(names) > number else ""
+    return ", ".join(cut(name, 120) for name in names[:number]) + more
 
 
 def _show(missed: Mapping[str, str], misses: str, max_calls: int | None) -> None:
-    number = len(missed)
-    calls = counted(number, "call")
-    if max_calls is not None and max_calls < number:
-        calls = f"at most {max_calls:,} of {calls}"
-    say(f"httpx-cassette: {calls} will be made, none other: {escape(misses)}")
+    most = "" if max_calls is None else f", with {counted(max_calls, 'request')} at most"
+    often = f"{'each ' if len(missed) > 1 else ''}as often as it is asked for{most}"
+    say(
+        f"httpx-cassette: {counted(len(missed), 'call')} may be made, {often}, and no other: {escape(misses)}"
+    )
     _list(list(missed.values()))
 
 
 def _tell_what_was_made(missed: Mapping[str, str], made: Counter[str]) -> None:
+    # What was tried: whether it was answered, and the answer stored, its process has told.
     left = [described for fingerprint, described in missed.items() if fingerprint not in made]
     done = len(missed) - len(left)
-    in_all = f", with {counted(made.total(), 'request')} in all" if made.total() != done else ""
-    more = "; not made, as they were recorded before, not asked for, or stopped:" if left else ""
-    say(f"httpx-cassette: {done:,} of {counted(len(missed), 'call')} made{in_all}{more}")
+    in_all = f", in {counted(made.total(), 'request')}" if made.total() != done else ""
+    more = "; not tried, as they were recorded before, not asked for, or stopped:" if left else ""
+    say(f"httpx-cassette: {done:,} of {counted(len(missed), 'call')} tried{in_all}{more}")
     _list(left)
 
 
 def _list(described: Sequence[str]) -> None:
-    for line in described[:_SHOWN]:
-        say(f"  {line}")
+    for lines in described[:_SHOWN]:
+        say(f"  {lines}")
     if len(described) > _SHOWN:
         say(f"  ... and {len(described) - _SHOWN:,} more")
