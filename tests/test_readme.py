@@ -1,12 +1,14 @@
 """Every block of the README is executed, in order, in one folder, against the stand-in server.
 
 The one thing that is changed before a block runs is the address of the API.
+A block that is done instead of another (``<!-- instead: ... -->``) runs in a copy of the folder.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -59,6 +61,11 @@ def run(block: Block, folder: Path, url: str) -> Outcome | None:
     if block.language == "python":
         (folder / "block.py").write_text(text, encoding="utf-8")
         return shell("python block.py", folder, url)
+    if block.note.startswith("instead: "):
+        copy = folder.parent / f"{folder.name}-{block.name}"
+        copy.mkdir()
+        shutil.copy(folder / "app.py", copy)
+        return shell(text, copy, url)
     if block.language == "sh":
         return shell(text, folder, url)
     if block.note.startswith("output: app.py"):
@@ -107,6 +114,18 @@ def test_the_first_recording_is_replayed(loopback_server: None, outcomes: dict[s
     assert second is not None
     assert ["recorded", "replayed"] == [outcome.output.split()[-1] for outcome in (first, second)]
     assert first.output.splitlines()[:-1] == second.output.splitlines()[:-1]
+
+
+def test_without_a_key_the_stand_in_is_recorded(
+    loopback_server: None, outcomes: dict[str, Outcome | None]
+) -> None:
+    """Both runs say the same; the second one has no server."""
+    (block,) = (block for block in BLOCKS if block.note == "instead: no key")
+    outcome = outcomes[block.name]
+
+    assert outcome is not None
+    first, recorded, second, replayed = outcome.output.splitlines()
+    assert (first, "recorded", "replayed") == (second, recorded, replayed)
 
 
 def test_the_miss_reads_as_shown(loopback_server: None, outcomes: dict[str, Outcome | None]) -> None:
