@@ -60,6 +60,7 @@ def own(start: str, *before: str) -> tuple[tuple[str, ...], str]:
 IMPORT = "import httpx_cassette"
 SERVER = 'uvicorn.Server(uvicorn.Config("app:app", port=0)).run()'
 HANDLER = "signal.signal(signal.SIGTERM, signal.default_int_handler)"
+RUN_BY = (sys.executable, "-m", "httpx_cassette", "run", "--")
 GUNICORN = (
     *(sys.executable, "-m", "gunicorn", "app:app", "-k", "uvicorn_worker.UvicornWorker"),
     *("-w", "2", "-b", "127.0.0.1:0", "--no-control-socket"),
@@ -74,6 +75,7 @@ ENDINGS = {
         *own(f"with contextlib.suppress(KeyboardInterrupt): {SERVER}", "import contextlib"), 2, None
     ),
     "uvicorn app:app --workers": Ending((*uvicorn("app"), "--workers", "2"), "", 0, 0),
+    "httpx-cassette run": Ending((*RUN_BY, *uvicorn("app"), "--workers", "2"), "", 2, 2),
     "uvicorn.run, workers": Ending(*own('uvicorn.run("app:app", port=0, workers=2)', IMPORT), 2, 2),
     "uvicorn app:app --reload": Ending((*uvicorn("app"), "--reload"), "", 0, None),
     "uvicorn.run, reload": Ending(*own('uvicorn.run("app:app", port=0, reload=True)', IMPORT), 2, 2),
