@@ -197,17 +197,27 @@ def test_a_run_in_a_run_hands_its_status_on(folder: Folder) -> None:
     folder.write("app.py", "from asking import ask; ask('a')")
     inner = ("python", "-m", "httpx_cassette", "run", "--", "python", "app.py")
 
-    assert Ended(2, "a lost\n", report() + ending("1 call missed")) == folder.run("run", "--", *inner)
+    assert Ended(2, "a lost\n", report() + ending("1 call missed") * 2) == folder.run("run", "--", *inner)
     assert [] == folder.leftovers
 
 
-def test_an_inherited_ledger_is_left_alone(folder: Folder) -> None:
-    """What the run missed is told by its status; whoever started it has entries of its own."""
+def test_a_run_in_a_run_is_not_lost_with_its_status(folder: Folder) -> None:
+    """A shell that hides the status of the inner one does not hide what it missed."""
+    folder.write("app.py", "from asking import ask; ask('a')")
+    inner = f"'{sys.executable}' -m httpx_cassette run -- '{sys.executable}' app.py; true"
+    ended = folder.run("run", "--", "sh", "-c", inner)
+
+    told = ending("1 call missed") + ending("1 call missed", own=" (the command ended with 0)")
+    assert Ended(2, "a lost\n", report() + told) == ended
+
+
+def test_an_inherited_ledger_is_told_as_well(folder: Folder) -> None:
+    """Whoever started the run learns what was missed, also where the status does not reach him."""
     inherited = folder.path / "inherited.jsonl"
     folder.write("app.py", "from asking import ask; ask('a')")
     ended = folder.run("run", "--", "python", "app.py", HTTPX_CASSETTE_LEDGER=str(inherited))
 
-    assert (2, False) == (ended.status, inherited.exists())
+    assert (2, 1) == (ended.status, len(read_entries(str(inherited))))
 
 
 # --- how the command ends -----------------------------------------------------------------------------

@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from .._arming import is_named_for
 from .._budget import BUDGET_VARIABLE
 from .._errors import CassetteError, OptionError
 from .._exit import EXIT_STATUS
 from .._ledger import LEDGER_VARIABLE, Entry, read_entries
+from .._ledger_file import append
 from .._mode import MODE_VARIABLE, Mode, resolve_mode
 
 __all__ = ["CannotRun", "Watch", "counted", "run_command", "say", "told", "watched"]
@@ -152,7 +154,14 @@ class Watch:
         ledger = str(self.folder / "ledger.jsonl")
         shared = {MODE_VARIABLE: self.mode.value, LEDGER_VARIABLE: ledger, BUDGET_VARIABLE: self.budget}
         status = run_command(command, {**shared, **variables})
-        return status, read_entries(ledger)
+        stopped = read_entries(ledger)
+        outer = os.environ.get(LEDGER_VARIABLE, "")
+        if not is_named_for(outer, os.getpid()):
+            # Who runs this learns of it too, whatever becomes of the status on the way.
+            with suppress(OSError):
+                for entry in stopped:
+                    append(outer, entry)
+        return status, stopped
 
 
 @contextmanager
