@@ -1,0 +1,252 @@
+"""What a run keeps hold of: its ceiling, its tests and its misses, whatever a test does to the process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugin._project import PROGRAMS, Project
+from tests.plugin.conftest import Tested
+from tests.plugin.programs.calls import record
+
+RECORDS = """
+import os, unittest.mock
+import httpx
+from calls import model
+
+def test_it():
+    with unittest.mock.patch.dict(os.environ, {}, clear=True):
+        with httpx_cassette.use_cassette("own.jsonl", mode="record", next_transport=httpx.MockTransport(model)):
+            ask()
+"""
+
+
+@pytest.mark.parametrize("spelling", ["replay", "REPLAY", " Replay "])
+def test_the_ceiling_is_one_however_it_is_written(
+    tested: Tested, monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    """No other mode is taken on the command line."""
+    monkeypatch.setenv("HTTPX_CASSETTE_MODE", spelling)
+
+    ended = tested("--cassette-mode=record", test_it="def test_it():\n    pass\n")
+
+    assert 4 == ended.status
+    assert "under HTTPX_CASSETTE_MODE=replay, which wins; unset the variable" in ended.text
+
+
+def test_a_mode_that_is_none_is_told_once(tested: Tested, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any test runs."""
+    monkeypatch.setenv("HTTPX_CASSETTE_MODE", "recrod")
+
+    ended = tested(test_it="def test_it():\n    pass\n")
+
+    assert 4 == ended.status
+    assert "ERROR: HTTPX_CASSETTE_MODE='recrod' is not a mode (did you mean 'record'?)" in ended.text
+
+
+def test_a_test_that_clears_the_environment_stays_below_the_ceiling(
+    tested: Tested, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It misses, is told so, and nothing is recorded."""
+    monkeypatch.setenv("HTTPX_CASSETTE_MODE", "replay")
+
+    ended = tested(test_it=f"import httpx_cassette\nfrom calls import ask\n{RECORDS}")
+
+    assert 2 == ended.status, ended.text
+    assert "1 failed" in ended.text
+    assert not (folder / "own.jsonl").exists()
+
+
+def test_a_miss_without_an_environment_fails_its_test(tested: Tested) -> None:
+    """A process knows which of its tests is running by itself."""
+    ended = tested(
+        test_it="""
+            import os, unittest.mock
+
+            @pytest.mark.cassette
+            def test_it():
+                with unittest.mock.patch.dict(os.environ, {}, clear=True):
+                    try:
+                        ask()
+                    except BaseException:
+                        pass
+        """
+    )
+
+    assert (2, True) == (ended.status, "1 failed" in ended.text), ended.text
+
+
+def test_every_test_that_misses_fails_however_many_there_are(tested: Tested) -> None:
+    """Past the limit of reports, too."""
+    ended = tested(
+        conftest="from httpx_cassette import _ledger\n_ledger.ENTRY_LIMIT = 3\n",
+        test_it="""
+            @pytest.mark.cassette
+            @pytest.mark.parametrize("number", range(8))
+            def test_it(number):
+                try:
+                    ask(f"question {number}")
+                except BaseException:
+                    pass
+        """,
+    )
+
+    assert (2, True) == (ended.status, "8 failed" in ended.text), ended.text
+    assert "0 replayed, 0 recorded, 8 missed, 0 real calls" in ended.told.splitlines()
+
+
+def test_each_run_of_a_process_tells_its_own(folder: Path) -> None:
+    """The second is not green because the first missed the same; and the process ends with 2."""
+    Project(
+        {
+            "test_it.py": """
+                @pytest.mark.cassette
+                def test_it():
+                    try:
+                        ask()
+                    except BaseException:
+                        pass
+            """
+        }
+    ).write(folder)
+    program = (
+        "import pytest; words = ['-q', '-p', 'httpx_cassette', '-p', 'no:cacheprovider']; "
+        "print([int(pytest.main(words)) for _ in range(2)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(PROGRAMS), "HTTPX_CASSETTE_LEDGER": ""},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (2, "[2, 2]") == (done.returncode, done.stdout.splitlines()[-1]), done.stdout
+
+
+ASYNC_FIXTURES = """
+pytestmark = pytest.mark.anyio
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    return "asyncio"
+
+@pytest.fixture(scope="module")
+async def asked():
+    {before}
+    yield
+    {after}
+
+@pytest.mark.cassette(allow_unused=True)
+async def test_one(asked):
+    pass
+
+@pytest.mark.cassette(allow_unused=True)
+async def test_two(asked):
+    pass
+
+async def test_three():
+    pass
+"""
+
+
+def test_a_miss_in_an_async_fixture_ends_no_loop(tested: Tested) -> None:
+    """All who ask for the fixture are told the miss; nobody else fails."""
+    text = ASYNC_FIXTURES.format(before="await ask_async()", after="pass")
+    ended = tested("-p", "no:randomly", "-ra", plugins=("anyio",), test_it=text)
+
+    assert 2 == ended.status, ended.text
+    assert ["test_one", "test_two"] == sorted(re.findall(r"^ERROR test_it.py::(\w+)", ended.text, re.M))
+    assert "1 passed" in ended.text
+    assert 2 == len(re.findall(r"^E   .*CassetteMiss: no recording", ended.text, re.M))
+
+
+def test_a_miss_as_an_async_fixture_ends_fails_the_last_test(tested: Tested) -> None:
+    """It is the one in whose time it happens."""
+    text = ASYNC_FIXTURES.format(before="pass", after="await ask_async()")
+    ended = tested("-p", "no:randomly", "-ra", plugins=("anyio",), test_it=text)
+
+    assert 2 == ended.status, ended.text
+    assert ["test_three"] == re.findall(r"^ERROR test_it.py::(\w+)", ended.text, re.M)
+    assert "3 passed" in ended.text
+
+
+def test_a_fixture_that_missed_is_told_to_the_next_test_as_well(tested: Tested) -> None:
+    """Not by an assertion of pytest's."""
+    ended = tested(
+        "-p", "no:randomly",
+        test_it="""
+            @pytest.fixture(scope="module")
+            def asked():
+                return ask()
+
+            @pytest.mark.cassette
+            def test_one(asked):
+                pass
+
+            @pytest.mark.cassette
+            def test_two(asked):
+                pass
+        """,
+    )  # fmt: skip
+
+    assert (2, True) == (ended.status, "2 errors" in ended.text), ended.text
+    assert 2 == len(re.findall(r"^E   .*CassetteMiss: no recording", ended.text, re.M))
+    assert "AssertionError" not in ended.text
+
+
+def test_all_sizes_are_cut_from_the_recording_of_one_test(tested: Tested, folder: Path) -> None:
+    """A file that is named for the test is not named for a size."""
+    record(str(folder / "cassettes" / "test_it[x].jsonl"), "x")
+
+    ended = tested(
+        test_it="""
+            @pytest.mark.cassette("{test}", chunk_size=[1, 7])
+            @pytest.mark.parametrize("prompt", ["x"])
+            def test_it(prompt, cassette):
+                ask(prompt)
+                assert cassette.path.endswith("test_it[x].jsonl")
+        """
+    )
+
+    assert (0, True) == (ended.status, "2 passed" in ended.text), ended.text
+
+
+def test_the_flag_lets_through_what_the_mark_names(tested: Tested) -> None:
+    """``--cassette-guard`` switches the guard on, and forgets no host."""
+    ended = tested(
+        "--cassette-guard",
+        test_it="""
+            from httpx_cassette import _guard
+
+            @pytest.mark.cassette(guard=["db.internal"], allow_unused=True)
+            def test_it():
+                assert [{"db.internal"}] == [set(guard.hosts) for guard in _guard._guards]
+        """,
+    )
+
+    assert 0 == ended.status, ended.text
+
+
+def test_no_block_outlives_its_test(tested: Tested) -> None:
+    """A run of thousands of tests does not hold their cassettes to its end."""
+    ended = tested(
+        "-p", "no:randomly",
+        test_it="""
+            import gc, weakref
+            seen = []
+
+            @pytest.mark.cassette(allow_unused=True)
+            @pytest.mark.parametrize("number", range(4))
+            def test_it(cassette, number):
+                gc.collect()
+                assert [] == [each for each in seen if each() is not None]
+                seen.append(weakref.ref(cassette))
+        """,
+    )  # fmt: skip
+
+    assert 0 == ended.status, ended.text
