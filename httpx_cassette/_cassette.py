@@ -196,7 +196,7 @@ class Cassette:
         number = view.index.numbers[entry]
         if not is_line_of(line, key):
             raise CassetteChanged("the line changed under an open cassette; open it again", self.path, number)
-        return Recording(line, self.path, number, Head(key, spot.sample, spot.gen, KEY_VERSION))
+        return Recording(line, self.path, number, Head(key, spot.sample, spot.gen, KEY_VERSION), self._real)
 
     def newest_first(self) -> Iterator[Recording]:
         """Yield every recording that can be read, the last line first."""
@@ -210,7 +210,7 @@ class Cassette:
             except CassetteError:
                 continue  # The line is gone; what remains can still be read.
             if head is not None:
-                yield Recording(line, self.path, view.index.numbers[entry], head)
+                yield Recording(line, self.path, view.index.numbers[entry], head, self._real)
 
     @property
     def is_current(self) -> bool:
@@ -366,7 +366,7 @@ class Cassette:
             entry = view.index.entries(new.key)[0]
             view.index.confirm(entry)
         head = Head(new.key, new.sample, gen, KEY_VERSION)
-        return Appended(Recording(line, self.path, view.index.numbers[entry], head), True)
+        return Appended(Recording(line, self.path, view.index.numbers[entry], head, self._real), True)
 
     def _scan_current(self, writer: OpenFile) -> View | None:
         """Read what others appended, or return ``None`` where the path names another file by now.

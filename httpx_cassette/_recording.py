@@ -126,13 +126,15 @@ class Recording:
         path: The cassette file.
         number: The line's number, from 1.
         head: What the index knows of it.
+        real_path: The file with links resolved, whatever folder the process works in by now.
     """
 
-    __slots__ = ("_front", "_members", "head", "line", "number", "path")
+    __slots__ = ("_front", "_members", "head", "line", "number", "path", "real_path")
 
-    def __init__(self, line: bytes, path: str, number: int, head: Head) -> None:
+    def __init__(self, line: bytes, path: str, number: int, head: Head, real_path: str = "") -> None:
         self.line = line
         self.path = path
+        self.real_path = real_path or path
         self.number = number
         self.head = head
         self._front = _FRONT.match(line, _KEY_END) if line.startswith(_START) else None

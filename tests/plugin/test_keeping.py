@@ -21,7 +21,7 @@ from calls import model
 
 def test_it():
     with unittest.mock.patch.dict(os.environ, {}, clear=True):
-        with httpx_cassette.use_cassette("own.jsonl", mode="record", next_transport=httpx.MockTransport(model)):
+        with use_cassette("own.jsonl", mode="record", next_transport=httpx.MockTransport(model)):
             ask()
 """
 
@@ -55,7 +55,7 @@ def test_a_test_that_clears_the_environment_stays_below_the_ceiling(
     """It misses, is told so, and nothing is recorded."""
     monkeypatch.setenv("HTTPX_CASSETTE_MODE", "replay")
 
-    ended = tested(test_it=f"import httpx_cassette\nfrom calls import ask\n{RECORDS}")
+    ended = tested(test_it=f"from httpx_cassette import use_cassette\nfrom calls import ask\n{RECORDS}")
 
     assert 2 == ended.status, ended.text
     assert "1 failed" in ended.text
