@@ -11,7 +11,6 @@ import pytest
 
 from httpx_cassette._cassette import Cassette
 from httpx_cassette._project import _defaults_below
-from tests.plugin._project import PROGRAMS
 from tests.plugin.conftest import Tested
 from tests.plugin.programs.calls import record
 
@@ -236,7 +235,6 @@ def test_a_run_without_cassettes_looks_as_ever(folder: Path) -> None:
         return [line for line in told if not line.startswith("plugins:")][:-1]
 
     assert printed() == printed("-p", "httpx_cassette")
-    assert PROGRAMS.exists()
 
 
 def test_the_options_have_help_and_one_name(tested: Tested) -> None:
