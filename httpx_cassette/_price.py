@@ -15,6 +15,9 @@ from ._usage import Usage
 
 __all__ = ["PriceTable", "price_table"]
 
+#: How the addresses end at which texts become vectors: no answer there has tokens of its own.
+_EMBEDDINGS = ("/embeddings", "/embed", ":embedContent", ":batchEmbedContents")
+
 
 class PriceTable:
     """The prices that are installed.
@@ -40,14 +43,18 @@ class PriceTable:
             usage: The tokens.
             at: When the answer was given, RFC 3339; prices change.
         """
-        if usage.input_tokens is None or not usage.model:
+        output = 0 if usage.output_tokens is None and _is_embedding(usage) else usage.output_tokens
+        if usage.input_tokens is None or output is None or not usage.model:
             return None
         tokens = self._module.Usage(
             input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens or 0,  # Embeddings have none.
-            cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
+            output_tokens=output,
+            cache_read_tokens=usage.cached_tokens,
+            cache_write_tokens=usage.written_tokens,
+            cache_write_1h_tokens=usage.written_1h_tokens,
         )
         try:
+            # Refused, where the cache is said to have more tokens than the prompt.
             found = self._module.calc_price(
                 tokens,
                 usage.model,
@@ -78,6 +85,10 @@ def price_table() -> PriceTable | None:
     except ImportError:
         return None
     return PriceTable(genai_prices)
+
+
+def _is_embedding(usage: Usage) -> bool:
+    return usage.url.rstrip("/").endswith(_EMBEDDINGS)
 
 
 def _time(at: str) -> datetime.datetime:

@@ -21,11 +21,14 @@ class Usage(NamedTuple):
     """The tokens of one answer.
 
     Args:
-        input_tokens: Tokens of the prompt, those read from a cache included; ``None`` where nothing was said.
+        input_tokens: Tokens of the prompt, those read from a cache and written to it included; ``None`` where
+            nothing was said.
         output_tokens: Tokens of the answer, those of its thinking included.
         cached_tokens: How many of the prompt's tokens were read from a cache.
         model: The model that answered, in the provider's words; empty where it did not say.
         url: What was called, without its query.
+        written_tokens: How many of the prompt's tokens were written to a cache, which may cost more.
+        written_1h_tokens: How many of these are kept for an hour, which costs more again.
     """
 
     input_tokens: int | None
@@ -33,6 +36,8 @@ class Usage(NamedTuple):
     cached_tokens: int
     model: str
     url: str
+    written_tokens: int = 0
+    written_1h_tokens: int = 0
 
 
 def usage_of(recording: Recording) -> Usage:
@@ -49,7 +54,9 @@ def usage_of(recording: Recording) -> Usage:
                 model = _text(holder, "model", "modelVersion", "model_version") or model
     except INCOMPARABLE:
         return Usage(None, None, 0, "", "")
-    return Usage(*_tokens(said), model or _text(request.get("json"), "model"), url)
+    model = model or _text(request.get("json"), "model")
+    written = _first_at(said, _WRITTEN), _first_at(said, _WRITTEN_FOR_AN_HOUR)
+    return Usage(*_tokens(said), _first_at(said, _CACHED), model, url, *written)
 
 
 def _documents(recording: Recording) -> Iterator[Any]:
@@ -92,9 +99,14 @@ _OUTPUT = (
     "total_output_tokens",
 )
 
-#: Counted beside the rest, where others count them in: Anthropic's tokens of the cache, Gemini's of thinking.
-_MORE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens", "toolUsePromptTokenCount")
+#: Counted beside the rest, where others count them in: Gemini's tokens of tools and of thinking.
+_MORE_INPUT = ("toolUsePromptTokenCount",)
 _MORE_OUTPUT = ("thoughtsTokenCount", "total_thought_tokens")
+
+#: Counted beside ``input_tokens`` by Anthropic. Gateways say them as well, where ``prompt_tokens``, or
+#: ``input_tokens`` with their details, count them in.
+_CACHE_OF_ANTHROPIC = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTED_IN = ("prompt_tokens", "input_tokens_details", "prompt_tokens_details")
 
 #: Where it stands how much of the prompt came from a cache.
 _CACHED = (
@@ -104,19 +116,29 @@ _CACHED = (
     ("cachedContentTokenCount",),
 )
 
+#: And how much of it was written to one.
+_WRITTEN = (
+    ("prompt_tokens_details", "cache_write_tokens"),
+    ("input_tokens_details", "cache_write_tokens"),
+    ("cache_creation_input_tokens",),
+)
+_WRITTEN_FOR_AN_HOUR = (("cache_creation", "ephemeral_1h_input_tokens"),)
 
-def _tokens(said: Mapping[str, Any]) -> tuple[int | None, int | None, int]:
+
+def _tokens(said: Mapping[str, Any]) -> tuple[int | None, int | None]:
     asked, answered = _first(said, _INPUT), _first(said, _OUTPUT)
     if asked is not None:
-        asked += sum(_count(said.get(name)) or 0 for name in _MORE_INPUT)
+        is_counted_in = any(said.get(name) is not None for name in _COUNTED_IN)
+        beside = _MORE_INPUT if is_counted_in else (*_MORE_INPUT, *_CACHE_OF_ANTHROPIC)
+        asked += sum(_count(said.get(name)) or 0 for name in beside)
     more = [count for name in _MORE_OUTPUT if (count := _count(said.get(name))) is not None]
     if more:
         answered = (answered or 0) + sum(more)
-    return asked, answered, _cached(said)
+    return asked, answered
 
 
-def _cached(said: Mapping[str, Any]) -> int:
-    for path in _CACHED:
+def _first_at(said: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> int:
+    for path in paths:
         value: Any = said
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None

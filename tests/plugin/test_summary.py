@@ -49,7 +49,7 @@ def recording(response: dict[str, Json], url: str = URL, body: Json = None) -> R
 
 # -- what an answer says of its tokens -----------------------------------------------------------------
 
-ANSWERS: dict[str, tuple[Json, tuple[int | None, int | None, int, str]]] = {
+ANSWERS: dict[str, tuple[Json, tuple[Any, ...]]] = {
     "openai-chat": (
         {
             "model": "gpt-4o-2024-08-06",
@@ -73,7 +73,28 @@ ANSWERS: dict[str, tuple[Json, tuple[int | None, int | None, int, str]]] = {
             "model": "claude-sonnet-4-5",
             "usage": {
                 "input_tokens": 3, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100,
+                "cache_creation": {"ephemeral_5m_input_tokens": 15, "ephemeral_1h_input_tokens": 5},
                 "output_tokens": 7,
+            },
+        },
+        (123, 7, 100, "claude-sonnet-4-5", 20, 5),
+    ),
+    "anthropic by a gateway of chat": (
+        {
+            "model": "claude-sonnet-4-5",
+            "usage": {
+                "prompt_tokens": 123, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 100},
+                "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100,
+            },
+        },
+        (123, 7, 100, "claude-sonnet-4-5", 20),
+    ),
+    "anthropic by a gateway of responses": (
+        {
+            "model": "claude-sonnet-4-5",
+            "usage": {
+                "input_tokens": 123, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 100},
+                "cache_read_input_tokens": 100,
             },
         },
         (123, 7, 100, "claude-sonnet-4-5"),
@@ -129,9 +150,7 @@ ANSWERS: dict[str, tuple[Json, tuple[int | None, int | None, int, str]]] = {
 
 
 @pytest.mark.parametrize(("answer", "expected"), ANSWERS.values(), ids=ANSWERS)
-def test_every_format_says_what_an_answer_cost(
-    answer: Json, expected: tuple[int | None, int | None, int, str]
-) -> None:
+def test_every_format_says_what_an_answer_cost(answer: Json, expected: tuple[Any, ...]) -> None:
     """Tokens as the provider counted them; what is not said, or is no count, is not guessed."""
     found = usage_of(
         recording(
@@ -139,7 +158,7 @@ def test_every_format_says_what_an_answer_cost(
         )
     )
 
-    assert Usage(*expected, URL) == found
+    assert (*expected[:4], URL, *expected[4:], 0, 0)[:7] == found
 
 
 def script(*events: Json) -> dict[str, Json]:
@@ -261,10 +280,9 @@ def test_genai_prices_counts_alike(name: str) -> None:
             continue  # Several documents, or one without usage.
         found = usage_of(recording({"json": answer}, exchange["request"]["url"], exchange["request"]["body"]))
         compared += 1
-        expected = (other.input_tokens or 0, other.output_tokens or 0, other.cache_read_tokens or 0)
-        assert expected == (found.input_tokens or 0, found.output_tokens or 0, found.cached_tokens), exchange[
-            "id"
-        ]
+        counted = (other.input_tokens, other.output_tokens, other.cache_read_tokens, other.cache_write_tokens)
+        read = (found.input_tokens, found.output_tokens, found.cached_tokens, found.written_tokens)
+        assert [each or 0 for each in counted] == [each or 0 for each in read], exchange["id"]
 
     assert compared > 20
 
@@ -287,6 +305,40 @@ def test_known_models_have_a_price() -> None:
     assert Decimal("0.00002") == table.cost(embeddings, AT)
 
 
+#: For a million tokens: $3 asked, $15 answered, $0.30 read from a cache, $3.75 written to it, $6 for an hour.
+CLAUDE = ("claude-sonnet-4-5", "https://api.anthropic.com/v1/messages")
+
+CACHES = {
+    "read": ({"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 10}, "0.002880"),
+    "written": ({"input_tokens": 900, "cache_creation_input_tokens": 100, "output_tokens": 10}, "0.003225"),
+    "for an hour": (
+        {
+            "input_tokens": 900, "cache_creation_input_tokens": 100, "output_tokens": 10,
+            "cache_creation": {"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 60},
+        },
+        "0.003360",
+    ),
+    "by a gateway": (
+        {
+            "prompt_tokens": 1_000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 100},
+            "cache_read_input_tokens": 100,
+        },
+        "0.002880",
+    ),
+}  # fmt: skip
+
+
+@with_prices
+@pytest.mark.parametrize(("said", "price"), CACHES.values(), ids=CACHES)
+def test_tokens_of_a_cache_have_prices_of_their_own(said: dict[str, Json], price: str) -> None:
+    """What is written costs more than what is asked, what is read less; none is counted twice."""
+    table = price_table()
+    assert table is not None
+    usage = usage_of(recording({"json": {"model": CLAUDE[0], "usage": said}}, CLAUDE[1]))
+
+    assert Decimal(price) == table.cost(usage, AT)
+
+
 @with_prices
 @pytest.mark.parametrize(
     ("usage", "at"),
@@ -298,11 +350,25 @@ def test_known_models_have_a_price() -> None:
         (Usage(None, 200, 0, "gpt-4o", URL), AT),
         (Usage(1_000, 200, 0, "gpt-4o", URL), "last summer"),
         (Usage(1_000, 200, 0, "gpt-4o", ""), AT),
+        (Usage(1_000, None, 0, "gpt-4o", URL), AT),
+        (Usage(1_000, 200, 1_001, "gpt-4o", URL), AT),
+        (Usage(1_000, 200, 900, *CLAUDE, 101), AT),
     ],
-    ids=["model", "loopback", "gateway", "no model", "no tokens", "no time", "no address"],
+    ids=[
+        "model",
+        "loopback",
+        "gateway",
+        "no model",
+        "no tokens",
+        "no time",
+        "no address",
+        "no answer",
+        "more read than asked",
+        "more cached than asked",
+    ],
 )
 def test_no_price_is_guessed(usage: Usage, at: str) -> None:
-    """Neither for models nor for addresses that the table does not know."""
+    """Neither for models nor for addresses that the table does not know, nor for half of the tokens."""
     table = price_table()
 
     assert table is not None
