@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -75,8 +74,9 @@ class Environment:
         if self._budget is not None:
             self._budget.cleanup()
         if self.used_elsewhere is not None:
-            with suppress(OSError):
-                os.unlink(self.used_elsewhere)
+            from .._used_elsewhere import remove_used_elsewhere
+
+            remove_used_elsewhere(self.used_elsewhere)
 
 
 def _check_used_file(config: pytest.Config) -> None:

@@ -121,7 +121,8 @@ class Items:
             "test": test,
         }
         use, block = self._opener.enter(choice, Place(item.path, self.config.rootpath, names), item.nodeid)
-        self._suite.opened((cassette.real_path for cassette in block.cassettes), item.nodeid)
+        is_live = block.mode.value == "live"
+        self._suite.opened(block.cassettes[-1].real_path, item.nodeid, is_live=is_live)
         return Opened(use, block, choice.allow_unused)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -25,8 +25,10 @@ from ._environment import Environment
 if TYPE_CHECKING:
     from .._ledger import Entry
     from .._recording import Recording
+    from .._used_elsewhere import UsedElsewhere
     from ._items import Items
     from ._suite import Stopped, Suite
+    from ._unused import Unused
 
 __all__ = ["Run", "begin"]
 
@@ -111,6 +113,11 @@ class Run:
         #: Modules that were not collected, and why: skipped, or failed.
         self.not_collected: dict[str, str] = {}
         self.crashed: list[str] = []
+        self._found: list[pytest.Item] = []
+        #: Everything that was collected, before anybody could leave something out; where it is asked for.
+        self.nodes: set[str] = set()
+        #: What is unused, where it was asked for, once the tests are over.
+        self.unused: Unused | None = None
         RUN.command = _command(config)
         LISTENERS.append(self)
         _runs.append(self)
@@ -130,15 +137,20 @@ class Run:
         """Count; not what a forked child does, whose lock another thread may have held."""
         if os.getpid() == self._pid:
             self.suite.counted(name)
+        elif USED_VARIABLE in os.environ:  # A forked child takes what it knows along.
+            self._used_elsewhere().counted(name)
 
     def used(self, recording: Recording, name: str) -> None:
         """Keep what is told of a recording."""
         if os.getpid() == self._pid:
             self.suite.used(recording, name)
-        elif USED_VARIABLE in os.environ:  # A forked child takes what it knows along.
-            from .._used_elsewhere import UsedElsewhere
+        elif USED_VARIABLE in os.environ:
+            self._used_elsewhere().used(recording, name)
 
-            UsedElsewhere(os.environ[USED_VARIABLE]).used(recording, name)
+    def _used_elsewhere(self) -> UsedElsewhere:
+        from .._used_elsewhere import UsedElsewhere
+
+        return UsedElsewhere(os.environ[USED_VARIABLE])
 
     def unrecorded(self, what: str) -> None:
         """Keep it for the test that runs."""
@@ -239,6 +251,11 @@ class Run:
         is_last_try = outcome in order
         self.outcomes[report.nodeid] = max(known, outcome, key=order.index) if is_last_try else "passed"
 
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Keep what there is, before a conftest file leaves something out without a word."""
+        if self.wants_report:
+            self._found.append(item)
+
     def pytest_deselected(self, items: Iterable[pytest.Item]) -> None:
         """Count what does not run."""
         self.deselected += len(list(items))
@@ -259,26 +276,30 @@ class Run:
             return
         if output.get(_OUTPUT) is not None:
             self.suite.merge(output[_OUTPUT])
-        deselected, not_collected = output.get(_LEFT_OUT, (0, {}))
+        deselected, not_collected, nodes = output.get(_LEFT_OUT, (0, {}, ()))
         # Each worker collects everything.
         self.deselected = max(self.deselected, deselected)
         self.not_collected.update(not_collected)
+        self.nodes.update(nodes)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Make the status 2 if anything was stopped; a worker hands over what it counted."""
         self.status = int(session.exitstatus)
         self.collected = session.testscollected
+        # By their names of now: hooks may give them others.
+        self.nodes.update(item.nodeid for item in self._found)
+        self._found.clear()
         self.was_stopped = str(session.shouldstop or session.shouldfail or "")
         if self._worker is not None:
             is_told = self._suite is not None or _ledger_if_used() is not None
-            self._worker[_LEFT_OUT] = (self.deselected, self.not_collected)
+            self._worker[_LEFT_OUT] = (self.deselected, self.not_collected, sorted(self.nodes))
             self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
         if self._environment.used_elsewhere is not None:
             from .._used_elsewhere import read_used_elsewhere
 
-            self.suite.elsewhere = read_used_elsewhere(self._environment.used_elsewhere)
+            self.suite.add_elsewhere(read_used_elsewhere(self._environment.used_elsewhere))
         if self.config.option.cassette_used is not None:
             from ._suite import write_used
 
@@ -286,6 +307,10 @@ class Run:
         if self.stopped() and session.exitstatus in _REPLACED:
             self._status_before = int(session.exitstatus)
             session.exitstatus = _exit.EXIT_STATUS
+        if self.wants_report:
+            from ._unused import find_unused
+
+            self.unused = find_unused(self)
 
     @property
     def wants_report(self) -> bool:
@@ -339,13 +364,15 @@ class Run:
     def _say_all_the_same(self) -> None:
         """Print the reports where pytest was told to print no summary."""
         stopped = self.stopped()
-        if stopped:
+        if stopped or self.unused is not None:
             from ._telling import Teller
 
             capture: Any = self.config.pluginmanager.get_plugin("capturemanager")
             if capture is not None:
                 capture.suspend_global_capture(in_=False)
-            Teller(_say_title, _say).tell_stopped(stopped, self._status_before)
+            teller = Teller(_say_title, _say)
+            teller.tell_unused(self.unused)
+            teller.tell_stopped(stopped, self._status_before)
 
 
 def _ledger_if_used() -> Any:

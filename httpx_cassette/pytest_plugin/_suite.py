@@ -20,6 +20,7 @@ from .. import _ledger
 
 if TYPE_CHECKING:
     from .._recording import Recording
+    from .._used_elsewhere import Elsewhere
 
 __all__ = ["Stopped", "Suite", "Use", "merge_entries", "shown", "write_used"]
 
@@ -74,10 +75,14 @@ class Suite:
         totals: The counters of all transports, added up.
         uses: The recordings that were used, by file and line.
         lost: Real calls whose answers were not stored: how often in each test, by what became of them.
-        tests: The files that tests opened, and which tests did.
+        tests: The files that tests opened to be written, and which tests did.
+        live: Tests whose cassette was in mode live, in which nothing is looked up.
         counts: How often other processes were stopped alike, where it was more than once: by the process,
             the kind, the key and the test. The file that they share has each but once.
         elsewhere: What processes used that tests started: file, line and fingerprint.
+        real_elsewhere: How many real calls they made that were not recorded.
+        is_whole: Whether all that such processes did is known.
+        processes: Those of pytest-xdist.
     """
 
     totals: Counter[str] = field(default_factory=Counter)
@@ -86,6 +91,10 @@ class Suite:
     tests: dict[str, set[str]] = field(default_factory=dict)
     counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
     elsewhere: set[tuple[str, int, str]] = field(default_factory=set)
+    live: set[str] = field(default_factory=set)
+    real_elsewhere: int = 0
+    is_whole: bool = True
+    processes: set[int] = field(default_factory=set)
     _lock: Any = field(default_factory=threading.RLock)
 
     # -- a listener --------------------------------------------------------------------------------
@@ -112,10 +121,21 @@ class Suite:
         with self._lock:
             self.lost[_ledger.running_test(), what] += 1
 
-    def opened(self, paths: Iterable[str], test: str) -> None:
-        """Keep that a test opened files; theirs are paths with links resolved."""
-        for path in paths:
-            self.tests.setdefault(path, set()).add(test)
+    def opened(self, path: str, test: str, *, is_live: bool) -> None:
+        """Keep that a test opened a file to be written, or one that could be; links are resolved in its path.
+
+        What is looked up beside it, and never written, is no part of what is judged.
+        """
+        self.tests.setdefault(path, set()).add(test)
+        if is_live:
+            self.live.add(test)
+
+    # -- real calls --------------------------------------------------------------------------------
+
+    @property
+    def unrecorded_calls(self) -> int:
+        """How many real calls, of all processes, were not recorded, whatever the reason."""
+        return _unrecorded(self.totals) + self.real_elsewhere
 
     # -- processes ---------------------------------------------------------------------------------
 
@@ -129,6 +149,8 @@ class Suite:
             ],
             "lost": [[test, what, count] for (test, what), count in self.lost.items()],
             "tests": {path: sorted(tests) for path, tests in self.tests.items()},
+            "live": sorted(self.live),
+            "process": os.getpid(),
             "counts": [
                 [entry.pid, entry.kind, entry.key, entry.test, entry.count]
                 for entry in _ledger.entries()
@@ -149,7 +171,16 @@ class Suite:
             self.lost[test, what] += count
         for path, tests in plain["tests"].items():
             self.tests.setdefault(path, set()).update(tests)
+        self.live.update(plain["live"])
+        self.processes.add(plain["process"])
         self.counts.update({tuple(name): count for *name, count in plain["counts"]})
+
+    def add_elsewhere(self, found: Elsewhere) -> None:
+        """Add what processes did that tests started; workers write to their file as well, and hand over."""
+        self.elsewhere = found.used
+        self.is_whole = found.is_whole
+        others = found.counts.keys() - self.processes
+        self.real_elsewhere = sum(_unrecorded(found.counts[process]) for process in others)
 
     def stopped(self, entries: Iterable[_ledger.Entry]) -> list[Stopped]:
         """Return what was stopped, with what other processes counted."""
@@ -158,6 +189,10 @@ class Suite:
             for entry in entries
         )
         return merge_entries(counted)
+
+
+def _unrecorded(counts: Counter[str]) -> int:
+    return counts["live"] - counts["recorded"] + counts["passed"]
 
 
 def _use(recording: Recording, path: str) -> Use:

@@ -21,6 +21,7 @@ from ._suite import Stopped, Suite, Use
 
 if TYPE_CHECKING:
     from ._run import Run
+    from ._unused import Unused
 
 __all__ = ["Teller", "client_hidden", "show_in_report", "unused_test"]
 
@@ -152,10 +153,7 @@ class Teller:
         """Write everything."""
         suite = run.suite
         self.tell_lost(suite)
-        if run.wants_report:
-            from ._unused import tell_unused
-
-            tell_unused(run, self._section, self._line)
+        self.tell_unused(run.unused)
         self.tell_stopped(stopped, None)
         if suite.totals or suite.uses or stopped:
             self._section("=", "httpx_cassette")
@@ -166,6 +164,13 @@ class Teller:
                     f"worker {worker} crashed, and what it replayed and recorded is not counted", yellow=True
                 )
         self._tell_status(stopped, status_before)
+
+    def tell_unused(self, unused: Unused | None) -> None:
+        """Write what is unused, where that was asked for, and what was removed of it."""
+        if unused is not None:
+            self._section("=", "httpx_cassette: unused recordings")
+            for text, is_warning in unused.lines():
+                self._line(text, **({"yellow": True} if is_warning else {}))
 
     def tell_stopped(self, stopped: list[Stopped], status_before: int | None) -> None:
         """Write each different stop once, with its tests."""

@@ -2,28 +2,39 @@
 
 A run says something of a recording only where all tests that could have asked for it ran, and ran to their
 ends: what was not judged is named, and never removed.
+
+- A cassette that a test opened is judged by its recordings.
+- One that no test opened is judged where every test file of its folder, and below it, was run.
+- Of several that a test opens, only the one that would be written is judged; with a folder of one's own, only
+  what was opened in it: other projects may keep theirs there as well.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-import pytest
 
 from .._cassette import Cassette
 from .._errors import CassetteError
 from .._project import project_defaults
 from .._rewrite import delete_cassette, remove_lines
 from ._suite import shown
+from ._whole import arguments, why_unknown
 
 if TYPE_CHECKING:
     from ._run import Run
 
-__all__ = ["Finding", "find_unused", "tell_unused", "why_incomplete"]
+__all__ = ["Finding", "Unused", "find_unused"]
+
+#: Folders that pytest does not enter unless it is told to: what lies there is not the project's.
+_FOREIGN = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
+
+#: Files without tests of their own, whatever the patterns of ``python_files``.
+_NO_TESTS = ("conftest.py", "__init__.py")
 
 
 class Finding(NamedTuple):
@@ -43,131 +54,195 @@ class Finding(NamedTuple):
     size: int
 
 
-def tell_unused(run: Run, section: Callable[..., object], line: Callable[..., object]) -> None:
-    """Write what is unused, and remove it if that was asked for."""
-    section("=", "httpx_cassette: unused recordings")
-    reason = why_incomplete(run)
-    if reason is not None:
-        line(f"not known, because the run was not a whole one: {reason}", yellow=True)
-        if run.prunes:
-            line("nothing was removed", yellow=True)
-        return
-    findings, skipped = find_unused(run)
-    for path, why in skipped.items():
-        line(f"{shown(path)}: not judged, because {why}", yellow=True)
-    if not findings:
-        line("none")
-        return
-    for finding in findings:
-        if not finding.lines:
-            line(f"{shown(finding.path)}: no test opened it ({_count(finding.recordings, 'recording')})")
-        for number, (fingerprint, at) in finding.lines.items():
-            line(f"{shown(finding.path)}:{number}: {fingerprint[:12]}, recorded {at}")
+@dataclass
+class Unused:
+    """What is unused after a run, and what became of it.
+
+    Args:
+        reason: Why it is not known; ``None`` where it is.
+        prunes: Whether it was to be removed.
+        not_judged: Files of which nothing is said, and why.
+        findings: What is unused.
+        faults: What could not be removed.
+        removed: What was: recordings, and whole cassettes.
+    """
+
+    reason: str | None
+    prunes: bool
+    not_judged: dict[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    removed: tuple[int, int] = (0, 0)
+
+    def lines(self) -> Iterator[tuple[str, bool]]:
+        """Yield the lines to be told, and whether each is a warning."""
+        if self.reason is not None:
+            yield f"not known, because {self.reason}", True
+        for path, why in self.not_judged.items():
+            yield f"{shown(path)}: not judged, because {why}", True
+        for finding in self.findings:
+            yield from ((line, False) for line in _told(finding))
+        for fault in self.faults:
+            yield f"not removed: {fault}", True
+        if self.reason is not None:
+            if self.prunes:
+                yield "nothing was removed", True
+        elif not self.findings:
+            yield "none", False
+        elif not self.prunes:
+            yield "to remove them: --cassette-prune", False
+        else:
+            recordings, files = self.removed
+            more = f", and {_count(files, 'cassette')}" if files else ""
+            yield f"removed {_count(recordings, 'recording')}{more}", False
+
+
+def find_unused(run: Run) -> Unused:
+    """Find what is unused, and remove it if that was asked for; never raises."""
+    try:
+        unused = Unused(why_unknown(run), run.prunes)
+        if unused.reason is None:
+            _Judge(run).judge(unused)
+    except Exception as error:  # Of the table in pyproject.toml, as a rule: it has failed the tests as well.
+        return Unused(_fault(error), run.prunes)
     if run.prunes:
-        _prune(findings, line)
-    else:
-        line("to remove them: --cassette-prune")
+        _prune(unused)
+    return unused
 
 
-def why_incomplete(run: Run) -> str | None:
-    """Return why a run says nothing of what it did not ask for; ``None`` where it does."""
-    if run.crashed:
-        return f"worker {', '.join(run.crashed)} crashed"
-    if run.status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        return "it was interrupted, or found no tests"
-    option = _narrowing_option(run)
-    if option is not None:
-        return f"{option} was given"
-    if not run.outcomes:
-        return "it ran no tests"
-    broken = [name for name, outcome in run.not_collected.items() if outcome == "failed"]
-    if broken:
-        return f"{broken[0]} could not be collected"
-    failed = [test for test, outcome in run.outcomes.items() if outcome == "failed"]
-    if failed:
-        return f"{failed[0]} failed" + (f", and {len(failed) - 1} more" if len(failed) > 1 else "")
-    if run.deselected:
-        return "1 test was deselected" if run.deselected == 1 else f"{run.deselected:,} tests were deselected"
-    if len(run.ended) < run.collected:
-        return f"only {len(run.ended):,} of {run.collected:,} tests ran"
-    if run.was_stopped:
-        return run.was_stopped
-    narrow = [shown(str(argument)) for argument in _arguments(run) if not argument.is_dir()]
-    return f"only {', '.join(narrow)} was run" if narrow else None
+class _Judge:
+    """What a run knows of files.
+
+    Args:
+        run: The run, which was a whole one.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._opened = run.suite.tests
+        self._arguments = [argument.resolve() for argument in arguments(run)]
+        self._folder = _own_folder(run)
+        self._not_entered = run.config.getini("norecursedirs")
+        not_run = [test for test, outcome in run.outcomes.items() if outcome == "skipped"]
+        not_run += [module for module, outcome in run.not_collected.items() if outcome == "skipped"]
+        #: With the folder of their cassettes.
+        self._not_run = [(test, self._file_of(test).parent / "cassettes") for test in sorted(not_run)]
+        self._run_files = {
+            self._file_of(test) for test, outcome in run.outcomes.items() if outcome != "skipped"
+        }
+        self._test_files: dict[Path, list[Path]] = {}
+
+    def judge(self, unused: Unused) -> None:
+        """Add what is unused, and what is not judged."""
+        used: dict[str, set[str]] = {}
+        for use in self._run.suite.uses.values():
+            used.setdefault(use.path, set()).add(use.fingerprint)
+        for place, _, fingerprint in self._run.suite.elsewhere:
+            used.setdefault(place, set()).add(fingerprint)
+        for path in sorted(self._files()):
+            if not os.path.exists(path):
+                continue
+            why = self._why_not_judged(path)
+            if why is None:
+                try:
+                    unused.findings += _look(path, used.get(path, set()), path in self._opened)
+                except Exception as error:  # One file that cannot be read is no reason to say nothing.
+                    why = _fault(error)
+            if why is not None:
+                unused.not_judged[path] = why
+
+    def _files(self) -> set[str]:
+        if self._folder is not None:
+            return {path for path in self._opened if self._folder in Path(path).parents}
+        return {
+            *self._opened,
+            *(str(path) for each in self._arguments for path in self._cassettes_below(each)),
+        }
+
+    def _cassettes_below(self, top: Path) -> Iterator[Path]:
+        """Yield the files in folders of cassettes below a folder, but for those that pytest does not enter.
+
+        What is linked to is not followed: it lies somewhere else, and may be another's.
+        """
+        for parent, files in _walk(top, self._not_entered):
+            if "cassettes" in parent.relative_to(top).parts:
+                names = (name for name in files if name.endswith(".jsonl"))
+                yield from (parent / name for name in names if not (parent / name).is_symlink())
+
+    def _why_not_judged(self, path: str) -> str | None:
+        """Return why nothing is said of a file: some test may use it that did not run, or not to its end."""
+        opened_by = self._opened.get(path, set())
+        file = Path(path)
+        for test, beside in self._not_run:
+            if test in opened_by or beside in file.parents or self._folder is not None:
+                return f"{test} was skipped"
+        if self._folder is not None:
+            return None
+        if not any(argument in file.parents for argument in self._arguments):
+            return "it lies outside of what was run"
+        if opened_by:
+            return None
+        module = next((each for each in self._tests_of(file) if each not in self._run_files), None)
+        return f"no test of {shown(str(module))} was run" if module is not None else None
+
+    def _tests_of(self, file: Path) -> Iterator[Path]:
+        """Yield the test files whose cassette a file may be."""
+        tops = [
+            each.parent
+            for each in file.parents
+            if each.name == "cassettes" and any(argument in each.parents for argument in self._arguments)
+        ]
+        for top in tops[-1:]:  # The outermost one: names may have folders in them.
+            if top not in self._test_files:
+                self._test_files[top] = sorted(self._test_files_below(top))
+            module = top / f"{file.stem}.py"
+            if module.exists():
+                yield module
+            yield from self._test_files[top]
+
+    def _test_files_below(self, top: Path) -> Iterator[Path]:
+        patterns = self._run.config.getini("python_files")
+        # Folders that the project keeps out of its runs hold tests as well.
+        not_entered = [pattern for pattern in _FOREIGN if pattern in self._not_entered]
+        for parent, files in _walk(top, not_entered):
+            names = (name for name in files if name.endswith(".py") and name not in _NO_TESTS)
+            yield from (parent / name for name in names if _fits(parent / name, patterns))
+
+    def _file_of(self, test: str) -> Path:
+        return (self._run.config.rootpath / test.partition("::")[0]).resolve()
 
 
-def _arguments(run: Run) -> list[Path]:
-    """Return what was to be run: folders, where it was everything in them."""
-    here = run.config.invocation_params.dir
-    return [here / argument for argument in run.config.args]
+def _own_folder(run: Run) -> Path | None:
+    """Return the folder of cassettes that do not lie beside the tests that use them."""
+    named: str | None = run.config.option.cassette_dir
+    if named is not None:
+        return Path(run.config.invocation_params.dir, named).resolve()
+    project = project_defaults()
+    if "dir" not in project.suite:
+        return None
+    return (Path(project.file or "").parent / str(project.suite["dir"])).resolve()
 
 
-def _narrowing_option(run: Run) -> str | None:
-    """Return the option that kept tests from being collected, if there is one."""
-    given = {
-        "--lf": "lf",
-        "--ignore": "ignore",
-        "--ignore-glob": "ignore_glob",
-        "--co": "collectonly",
-        "--setup-plan": "setupplan",
-        "--setup-only": "setuponly",
-    }
-    return next((flag for flag, name in given.items() if getattr(run.config.option, name, None)), None)
+def _walk(top: Path, not_entered: Iterable[str]) -> Iterator[tuple[Path, list[str]]]:
+    """Yield folders and the names of their files."""
+    for parent, folders, files in os.walk(top):
+        here = Path(parent)
+        folders[:] = [
+            name
+            for name in folders
+            if not _fits(here / name, not_entered) and not (here / name / "pyvenv.cfg").exists()
+        ]
+        yield here, files
 
 
-def find_unused(run: Run) -> tuple[list[Finding], dict[str, str]]:
-    """Return what is unused, and the files that are not judged, with the reason."""
-    used: dict[str, set[str]] = {}
-    for use in run.suite.uses.values():
-        used.setdefault(use.path, set()).add(use.fingerprint)
-    for place, _, fingerprint in run.suite.elsewhere:
-        used.setdefault(place, set()).add(fingerprint)
-    not_run = [test for test, outcome in run.outcomes.items() if outcome == "skipped"]
-    not_run += [module for module, outcome in run.not_collected.items() if outcome == "skipped"]
-    files = {str(path.resolve()) for folder in _arguments(run) for path in _cassettes_below(folder, run)}
-    findings: list[Finding] = []
-    not_judged: dict[str, str] = {}
-    for path in sorted(files | run.suite.tests.keys()):
-        if not os.path.exists(path):
-            continue
-        why = _why_not_judged(path, run, sorted(not_run))
-        if why is None:
-            try:
-                findings += _look(path, used.get(path, set()), path in run.suite.tests)
-            except CassetteError as error:
-                why = error.message
-        if why is not None:
-            not_judged[path] = why
-    return findings, not_judged
-
-
-def _why_not_judged(path: str, run: Run, not_run: list[str]) -> str | None:
-    """Return why nothing is said of a file: some test may use it that did not run, or not to its end."""
-    opened_by = run.suite.tests.get(path, set())
-    file = Path(path)
-    for test in not_run:
-        folder = (run.config.rootpath / test.partition("::")[0]).resolve().parent
-        if test in opened_by or folder / "cassettes" in file.parents or _has_own_folder(run):
-            return f"{test} was skipped"
-    if not any(argument.resolve() in file.parents for argument in _arguments(run)) and not _has_own_folder(
-        run
-    ):
-        return "it lies outside of what was run"
-    if not opened_by:
-        folder = next((each.parent for each in file.parents if each.name == "cassettes"), file.parent)
-        module = folder / f"{file.stem}.py"
-        if module.exists() and not _has_run(module, run):
-            return f"no test of {shown(str(module))} was run"
-    return None
-
-
-def _has_own_folder(run: Run) -> bool:
-    """Tell whether there are cassettes that do not lie beside the tests that use them."""
-    return run.config.option.cassette_dir is not None or "dir" in project_defaults().suite
-
-
-def _has_run(module: Path, run: Run) -> bool:
-    return any((run.config.rootpath / test.partition("::")[0]).resolve() == module for test in run.outcomes)
+def _fits(path: Path, patterns: Iterable[str]) -> bool:
+    """Tell whether a path fits one of pytest's patterns: with a slash they are those of the end of a path."""
+    return any(
+        fnmatch.fnmatch(path.as_posix(), pattern if os.path.isabs(pattern) else f"*/{pattern}")
+        if "/" in pattern
+        else fnmatch.fnmatch(path.name, pattern)
+        for pattern in patterns
+    )
 
 
 def _look(path: str, used: set[str], was_opened: bool) -> list[Finding]:
@@ -185,20 +260,9 @@ def _look(path: str, used: set[str], was_opened: bool) -> list[Finding]:
     return [Finding(path, dict(sorted(lines.items())), len(cassette), size)] if lines else []
 
 
-def _cassettes_below(folder: Path, run: Run) -> Iterator[Path]:
-    """Yield the files in folders of cassettes below a folder, but for those that pytest does not enter."""
-    not_entered = run.config.getini("norecursedirs")
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [
-            name for name in folders if not any(fnmatch.fnmatch(name, pattern) for pattern in not_entered)
-        ]
-        if "cassettes" in Path(parent).parts:
-            yield from (Path(parent, name) for name in files if name.endswith(".jsonl"))
-
-
-def _prune(findings: list[Finding], line: Callable[..., object]) -> None:
+def _prune(unused: Unused) -> None:
     lines = files = 0
-    for finding in findings:
+    for finding in unused.findings:
         try:
             if finding.lines:
                 going = {number: fingerprint for number, (fingerprint, _) in finding.lines.items()}
@@ -207,9 +271,21 @@ def _prune(findings: list[Finding], line: Callable[..., object]) -> None:
                 delete_cassette(finding.path, finding.size)
                 lines += finding.recordings
                 files += 1
-        except CassetteError as error:
-            line(f"not removed: {error}", yellow=True)
-    line(f"removed {_count(lines, 'recording')}" + (f", and {_count(files, 'cassette')}" if files else ""))
+        except Exception as error:  # The others are to go all the same.
+            named = "" if isinstance(error, CassetteError) else f"{shown(finding.path)}: "
+            unused.faults.append(f"{named}{error}")
+    unused.removed = lines, files
+
+
+def _told(finding: Finding) -> Iterator[str]:
+    if not finding.lines:
+        yield f"{shown(finding.path)}: no test opened it ({_count(finding.recordings, 'recording')})"
+    for number, (fingerprint, at) in finding.lines.items():
+        yield f"{shown(finding.path)}:{number}: {fingerprint[:12]}, recorded {at}"
+
+
+def _fault(error: Exception) -> str:
+    return error.message if isinstance(error, CassetteError) else f"of {type(error).__name__}: {error}"
 
 
 def _count(number: int, what: str) -> str:

@@ -16,6 +16,7 @@ import pytest
 
 from httpx_cassette._cassette import Cassette
 from httpx_cassette._errors import CassetteError, CassetteReadOnly
+from httpx_cassette._project import _defaults_below
 from httpx_cassette._rewrite import delete_cassette, remove_lines
 from httpx_cassette.pytest_plugin import _unused
 from tests._recordings import ask, exchange, key_of, line, make_file
@@ -59,6 +60,12 @@ def section(told: str) -> list[str]:
     """Return the lines of the section about unused recordings."""
     assert TITLE in told, told
     return told.partition(TITLE)[2].partition("\n== ")[0].splitlines()
+
+
+def write_table(text: str) -> None:
+    """Write the table of the project, which was read when the cassettes were recorded."""
+    Path("pyproject.toml").write_text(f"[tool.httpx_cassette]\n{text}\n")
+    _defaults_below.cache_clear()
 
 
 # -- what is told --------------------------------------------------------------------------------------
@@ -187,6 +194,63 @@ def test_what_cannot_be_removed_is_told(tested: Tested, monkeypatch: pytest.Monk
         "removed 2 recordings",
     ] == section(ended.told)[-2:]
     assert (0, ["used"]) == (ended.status, prompts())
+
+
+def test_a_fault_of_any_kind_is_told(tested: Tested, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file that is read as of one that is removed: the others go, and the summary stands below."""
+    record("cassettes/old.jsonl", "a")
+    record("cassettes/worse.jsonl", "a")
+    look = _unused._look
+
+    def refuse(path: str, size: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    def look_or_fail(path: str, *more: Any) -> list[_unused.Finding]:
+        if "worse" in path:
+            raise PermissionError(13, "Permission denied")
+        return look(path, *more)
+
+    monkeypatch.setattr(_unused, "delete_cassette", refuse)
+    monkeypatch.setattr(_unused, "_look", look_or_fail)
+    ended = tested("--cassette-prune", test_it=ONE_TEST)
+
+    told = section(ended.told)
+    assert (
+        "cassettes/worse.jsonl: not judged, because of PermissionError: [Errno 13] Permission denied"
+        == told[0]
+    )
+    assert [
+        "not removed: cassettes/old.jsonl: [Errno 5] Input/output error",
+        "removed 2 recordings",
+    ] == told[-2:]
+    assert "1 replayed, 0 recorded, 0 missed, 0 real calls" in ended.told.splitlines()
+
+
+def test_a_table_that_cannot_be_read_removes_nothing(tested: Tested, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where cassettes lie is not known then; the summary stands all the same."""
+
+    def refuse() -> None:
+        raise CassetteError("pyproject.toml is no TOML")
+
+    monkeypatch.setattr(_unused, "project_defaults", refuse)
+    ended = tested("--cassette-prune", test_it=TWO_TESTS)
+
+    assert ["not known, because pyproject.toml is no TOML", "nothing was removed"] == section(ended.told)
+    assert "2 replayed, 0 recorded, 0 missed, 0 real calls" in ended.told.splitlines()
+    assert ["used", "second", "gone"] == prompts()
+
+
+def test_without_a_terminal_it_is_pruned_and_told(tmp_path: Path) -> None:
+    """``-p no:terminal`` switches the summary off, and not what was asked for."""
+    record(str(tmp_path / "cassettes/test_it.jsonl"), "used", "second", "gone")
+
+    ended = run(tmp_path, Project({"test_it.py": TWO_TESTS}, ("--cassette-prune", "-p", "no:terminal")))
+
+    assert [
+        "httpx_cassette: unused recordings",
+        "removed 1 recording",
+    ] == [line for line in ended.stderr.splitlines() if ".jsonl:" not in line]
+    assert ["used", "second"] == prompts(str(tmp_path / "cassettes/test_it.jsonl"))
 
 
 # -- what is not a whole run ---------------------------------------------------------------------------
@@ -381,6 +445,206 @@ def test_workers_tell_which_modules_were_skipped(tmp_path: Path) -> None:
     )
 
 
+# -- tests that nobody collected -----------------------------------------------------------------------
+
+NOT_COLLECTED = {
+    "collect_ignore": "collect_ignore = ['deeper']",
+    "collect_ignore_glob": "collect_ignore_glob = ['deeper/test_*.py']",
+    "pytest_ignore_collect": (
+        "def pytest_ignore_collect(collection_path):\n    return collection_path.name == 'deeper' or None\n"
+    ),
+    "norecursedirs": "",
+    "no items": "def pytest_pycollect_makeitem(name):\n    return [] if name == 'test_other' else None\n",
+}
+
+
+@pytest.mark.parametrize("conftest", NOT_COLLECTED.values(), ids=NOT_COLLECTED)
+def test_cassettes_of_tests_that_nobody_collected_stay(tested: Tested, conftest: str) -> None:
+    """However a folder was left out: its tests run somewhere else, and have cassettes of any name."""
+    other = "@pytest.mark.cassette('named')\ndef test_other():\n    ask('a')\n"
+    Project({"tests/deeper/test_other.py": other, "tests/test_it.py": TWO_TESTS}).write(Path())
+    Path("tests/conftest.py").write_text(conftest)
+    Path("pytest.ini").write_text("" if conftest else "[pytest]\nnorecursedirs = tests/deeper\n")
+    record("tests/deeper/cassettes/named.jsonl", "a")
+    record("tests/cassettes/from_below.jsonl", "a")
+    Path("cassettes/test_it.jsonl").rename("tests/cassettes/test_it.jsonl")
+
+    ended = tested("--cassette-prune")
+
+    named = "tests/deeper/cassettes/named.jsonl"
+    assert [
+        f"{each}: not judged, because no test of tests/deeper/test_other.py was run"
+        for each in ("tests/cassettes/from_below.jsonl", *([named] if conftest else ()))
+    ] == section(ended.told)[:-2], ended.text
+    assert "removed 1 recording" == section(ended.told)[-1]
+    assert (["a"], ["a"]) == (prompts(named), prompts("tests/cassettes/from_below.jsonl"))
+
+
+@pytest.mark.parametrize("pattern", ["check_*.py", "checks/*.py", "*.py"])
+def test_what_a_test_file_is_the_project_says(tested: Tested, pattern: str) -> None:
+    """By ``python_files``; files without tests of their own are not waited for."""
+    record("checks/cassettes/named.jsonl", "a")
+    Project({"checks/check_it.py": "", "checks/conftest.py": "", "checks/helpers.txt": ""}).write(Path())
+    Path("pytest.ini").write_text(f"[pytest]\npython_files = test_it.py {pattern}\n")
+
+    ended = tested("--cassette-prune", test_it=TWO_TESTS)
+
+    assert (
+        "checks/cassettes/named.jsonl: not judged, because no test of checks/check_it.py was run"
+        == section(ended.told)[0]
+    )
+    Path("checks/check_it.py").write_text("def test_it():\n    pass\n")
+
+    assert (
+        "checks/cassettes/named.jsonl: no test opened it (1 recording)"
+        == section(tested("--cassette-prune", test_it=TWO_TESTS).told)[0]
+    )
+
+
+FILTER = "def pytest_collection_modifyitems(items):\n    items[:] = items[:-1]\n"
+
+
+@pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])
+def test_a_conftest_that_drops_tests_in_silence_is_noticed(tmp_path: Path, workers: bool) -> None:
+    """``pytest_deselected`` is for plugins to call, and not all do."""
+    project = Project({"test_it.py": TWO_TESTS, "conftest.py": FILTER}, ("--cassette-prune",))
+    record(str(tmp_path / "cassettes/test_it.jsonl"), "used", "second", "gone")
+
+    ended = run(tmp_path, project.with_workers() if workers else project)
+
+    assert [
+        "not known, because the run was not a whole one: only 1 of 2 tests ran",
+        "nothing was removed",
+    ] == section(ended.told), ended.text
+    assert ["used", "second", "gone"] == prompts(str(tmp_path / "cassettes/test_it.jsonl"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are other ones there")
+def test_what_is_linked_to_and_was_not_opened_stays(tested: Tested, folder: Path) -> None:
+    """It lies somewhere else, and may be another's."""
+    record("kept/real.jsonl", "a")
+    Path("cassettes/old.jsonl").symlink_to("../kept/real.jsonl")
+
+    ended = tested("--cassette-prune", test_it=TWO_TESTS)
+
+    assert "removed 1 recording" == section(ended.told)[-1]
+    assert ["a"] == prompts("cassettes/old.jsonl")
+
+
+def test_a_project_below_a_folder_of_that_name_has_its_other_files(tmp_path: Path) -> None:
+    """Only what lies in a folder of cassettes below the tests is a cassette."""
+    (folder := tmp_path / "cassettes" / "project").mkdir(parents=True)
+    record(str(folder / "cassettes/test_it.jsonl"), "used", "second", "gone")
+    make_file(folder / "data.jsonl")
+
+    ended = run(folder, Project({"test_it.py": TWO_TESTS}, ("--cassette-prune",)))
+
+    assert "removed 1 recording" == section(ended.told)[-1]
+    assert (folder / "data.jsonl").exists()
+
+
+# -- real calls ----------------------------------------------------------------------------------------
+
+LIVE = {
+    "live": (
+        "mode='live'",
+        "200",
+        "nothing is looked up in mode live, and that was the mode of test_it.py::test_it",
+    ),
+    "passed": ("passthrough=lambda call: True", "200", "2 real calls were not recorded"),
+    "not recorded": ("mode='rerecord'", "429", "2 real calls were not recorded"),
+}
+
+
+@pytest.mark.parametrize(("option", "status", "reason"), LIVE.values(), ids=LIVE)
+def test_real_calls_ask_no_recording(tested: Tested, option: str, status: str, reason: str) -> None:
+    """What they would have asked for is not known: everything would look unused."""
+    test = f"""
+    import httpx
+
+    MODEL = httpx.MockTransport(lambda request: httpx.Response({status}, json={{}}))
+
+    @pytest.mark.cassette({option}, next_transport=MODEL)
+    def test_it():
+        ask("used")
+        ask("second")
+    """
+    ended = tested("--cassette-prune", test_it=test)
+
+    assert [f"not known, because {reason}", "nothing was removed"] == section(ended.told), ended.text
+    assert ["used", "second", "gone"] == prompts()
+
+
+@pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    ("arguments", "mode", "reason"),
+    [
+        (("--cassette-mode=live",), "record", "nothing is looked up in mode live"),
+        ((), "live", "1 real call was not recorded"),
+    ],
+    ids=["option", "transport"],
+)
+def test_a_transport_that_is_live_asks_no_recording(
+    tmp_path: Path, arguments: tuple[str, ...], mode: str, reason: str, workers: bool
+) -> None:
+    """One that a client was given counts as well, in every worker, and once."""
+    file = str(tmp_path / "cassettes/test_it.jsonl")
+    record(file, "used", "second", "gone")
+    test = f"def test_it():\n    record('cassettes/test_it.jsonl', 'used', mode='{mode}')\n"
+    project = Project({"test_it.py": test}, ("--cassette-prune", *arguments))
+
+    ended = run(tmp_path, project.with_workers() if workers else project)
+
+    assert [f"not known, because {reason}", "nothing was removed"] == section(ended.told), ended.text
+    assert ["used", "second", "gone"] == prompts(file)
+
+
+def test_real_calls_that_are_recorded_are_fine(tested: Tested) -> None:
+    """A run that records has looked everything up before."""
+    test = "def test_it():\n    record('cassettes/test_it.jsonl', 'used', 'new')\n"
+
+    ended = tested("--cassette-prune", test_it=test)
+
+    assert "removed 2 recordings" == section(ended.told)[-1], ended.text
+    assert ["used", "new"] == prompts()
+
+
+def test_a_call_that_was_stopped_outside_of_tests_leaves_doubt(tested: Tested) -> None:
+    """Whoever missed may have been about to ask for more."""
+    conftest = (
+        "from calls import ask_alone\n\ndef pytest_sessionfinish():\n"
+        "    try:\n        ask_alone('missing')\n    except BaseException:\n        pass\n"
+    )
+    ended = tested("--cassette-prune", conftest=conftest, test_it=TWO_TESTS)
+
+    assert "not known, because the run was not a whole one: a call was stopped" == section(ended.told)[0]
+    assert ["used", "second", "gone"] == prompts()
+
+
+# -- a folder of one's own -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", [False, True], ids=["option", "table"])
+def test_with_a_folder_of_ones_own_the_seeds_stay(tested: Tested, table: bool) -> None:
+    """Those beside the tests are never written; in the folder lies what other projects use as well."""
+    record("full/test_it.jsonl", "first", "gone too")
+    record("full/test_other.jsonl", "of another project")
+    record("cassettes/old.jsonl", "a")
+    if table:
+        write_table("dir = 'full'")
+    test = TWO_TESTS.replace("second", "first")
+
+    ended = tested("--cassette-prune", *([] if table else ["--cassette-dir=full"]), test_it=test)
+
+    (found, told) = section(ended.told)
+    assert found.startswith("full/test_it.jsonl:2: ")
+    assert "removed 1 recording" == told
+    assert (["used", "second", "gone"], ["a"]) == (prompts(), prompts("cassettes/old.jsonl"))
+    assert (["first"], 1) == (prompts("full/test_it.jsonl"), len(prompts("full/test_other.jsonl")))
+
+
+# -- other processes -----------------------------------------------------------------------------------
+
 CHILDREN = {
     "spawned": """
         import multiprocessing
@@ -421,6 +685,54 @@ def test_what_a_child_process_uses_is_used(tmp_path: Path, test: str, workers: b
     assert ["second", "gone"] == prompts(str(tmp_path / "cassettes/test_it.jsonl"))
     assert 2 == len((tmp_path / "used.jsonl").read_text().splitlines())
     assert [] == list((tmp_path.parent / f"{tmp_path.name}-tmp").glob("httpx-cassette-*"))
+
+
+LOST = {
+    "cannot be written": (
+        "os.unlink(file); os.mkdir(file)",  # Nobody can write to a folder, whatever their permissions.
+        "a process that a test started could not write down all that it used",
+    ),
+    "is gone": ("os.unlink(file)", "a process that a test started could not write down all that it used"),
+    "is torn": (
+        "open(file, 'a').write('[')",
+        "a process that a test started could not write down all that it used",
+    ),
+    "live": ("", "1 real call was not recorded"),
+}
+
+
+@pytest.mark.parametrize("fork", [False, True], ids=["spawned", "forked"])
+@pytest.mark.parametrize(("before", "reason"), LOST.values(), ids=LOST)
+def test_what_a_child_process_cannot_tell_is_not_known(
+    tmp_path: Path, before: str, reason: str, fork: bool
+) -> None:
+    """Nothing is removed on the word of half of the processes, nor where one of them was live."""
+    if sys.platform == "win32":
+        pytest.skip("this platform cannot fork")
+    file = str(tmp_path / "cassettes/test_it.jsonl")
+    record(file, "used", "second", "gone")
+    test = f"""
+    import multiprocessing, os
+
+    def child():
+        record("cassettes/test_it.jsonl", "used", mode="live")
+
+    def test_it():
+        record("cassettes/test_it.jsonl", "used")
+        file = os.environ["HTTPX_CASSETTE_USED"]
+        {before or "pass"}
+        process = multiprocessing.get_context({"fork" if fork else "spawn"!r}).Process(target=child)
+        process.start()
+        process.join()
+        assert 0 == process.exitcode
+        if os.path.isdir(file):
+            os.rmdir(file)
+            open(file, "w").close()
+    """
+    ended = run(tmp_path, Project({"test_it.py": test}, ("--cassette-prune",)))
+
+    assert [f"not known, because {reason}", "nothing was removed"] == section(ended.told), ended.text
+    assert ["used", "second", "gone"] == prompts(file)
 
 
 # -- fingerprints that were used -----------------------------------------------------------------------
