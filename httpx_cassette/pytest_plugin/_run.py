@@ -137,15 +137,23 @@ class Run:
         """Count; not what a forked child does, whose lock another thread may have held."""
         if os.getpid() == self._pid:
             self.suite.counted(name)
-        elif USED_VARIABLE in os.environ:  # A forked child takes what it knows along.
+        elif self._is_to_write:
             self._used_elsewhere().counted(name)
 
     def used(self, recording: Recording, name: str) -> None:
         """Keep what is told of a recording."""
         if os.getpid() == self._pid:
             self.suite.used(recording, name)
-        elif USED_VARIABLE in os.environ:
+        elif self._is_to_write:
             self._used_elsewhere().used(recording, name)
+
+    @property
+    def _is_to_write(self) -> bool:
+        """Whether a forked child, which takes what it knows along, has nobody else who writes what it does.
+
+        A worker was started with the variable, and listens for it; its children do so, too.
+        """
+        return self._worker is None and USED_VARIABLE in os.environ
 
     def _used_elsewhere(self) -> UsedElsewhere:
         from .._used_elsewhere import UsedElsewhere

@@ -701,10 +701,13 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize("fork", [False, True], ids=["spawned", "forked"])
+WAYS = {"spawned": ("spawn", False), "forked": ("fork", False), "forked by a worker": ("fork", True)}
+
+
+@pytest.mark.parametrize(("way", "workers"), WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize(("before", "reason"), LOST.values(), ids=LOST)
 def test_what_a_child_process_cannot_tell_is_not_known(
-    tmp_path: Path, before: str, reason: str, fork: bool
+    tmp_path: Path, before: str, reason: str, way: str, workers: bool
 ) -> None:
     """Nothing is removed on the word of half of the processes, nor where one of them was live."""
     if sys.platform == "win32":
@@ -721,7 +724,7 @@ def test_what_a_child_process_cannot_tell_is_not_known(
         record("cassettes/test_it.jsonl", "used")
         file = os.environ["HTTPX_CASSETTE_USED"]
         {before or "pass"}
-        process = multiprocessing.get_context({"fork" if fork else "spawn"!r}).Process(target=child)
+        process = multiprocessing.get_context("{way}").Process(target=child)
         process.start()
         process.join()
         assert 0 == process.exitcode
@@ -729,7 +732,8 @@ def test_what_a_child_process_cannot_tell_is_not_known(
             os.rmdir(file)
             open(file, "w").close()
     """
-    ended = run(tmp_path, Project({"test_it.py": test}, ("--cassette-prune",)))
+    project = Project({"test_it.py": test}, ("--cassette-prune",))
+    ended = run(tmp_path, project.with_workers() if workers else project)
 
     assert [f"not known, because {reason}", "nothing was removed"] == section(ended.told), ended.text
     assert ["used", "second", "gone"] == prompts(file)
