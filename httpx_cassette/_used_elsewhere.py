@@ -49,7 +49,7 @@ class UsedElsewhere:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._written: set[tuple[str, int]] = set()
+        self._written: set[tuple[str, int, str]] = set()
 
     def counted(self, name: str) -> None:
         """Append a line for a real call, and for one that was stored; other counts are not the run's."""
@@ -58,10 +58,10 @@ class UsedElsewhere:
 
     def used(self, recording: Recording, name: str) -> None:
         """Append a line."""
-        place = os.path.realpath(recording.path), recording.number
+        place = os.path.realpath(recording.real_path), recording.number, recording.head.key.hex()
         if place not in self._written:
             self._written.add(place)
-            self._append([*place, recording.head.key.hex()])
+            self._append([*place])
 
     def unrecorded(self, what: str) -> None:
         """Nothing: the real call was counted."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,9 @@ class Run:
         self.status = 0
         self._status_before: int | None = None
         self.was_stopped = ""
+        self.unwritten = ""
+        #: When it began, as recordings say it.
+        self.began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._has_said = False
         self.outcomes: dict[str, str] = {}
         #: The tests that were torn down.
@@ -308,17 +312,27 @@ class Run:
             from .._used_elsewhere import read_used_elsewhere
 
             self.suite.add_elsewhere(read_used_elsewhere(self._environment.used_elsewhere))
-        if self.config.option.cassette_used is not None:
-            from ._suite import write_used
-
-            write_used(self.suite, self.config.invocation_params.dir / self.config.option.cassette_used)
         if self.stopped() and session.exitstatus in _REPLACED:
             self._status_before = int(session.exitstatus)
             session.exitstatus = _exit.EXIT_STATUS
+        self._write_used(session)
         if self.wants_report:
             from ._unused import find_unused
 
             self.unused = find_unused(self)
+
+    def _write_used(self, session: pytest.Session) -> None:
+        name = self.config.option.cassette_used
+        if name is None:
+            return
+        from ._suite import write_used
+
+        try:
+            write_used(self.suite, self.config.invocation_params.dir / name)
+        except OSError as error:
+            self.unwritten = f"--cassette-used={name} could not be written: {error.strerror}"
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @property
     def wants_report(self) -> bool:
@@ -360,6 +374,8 @@ class Run:
             self._has_said = True
             teller = Teller(terminalreporter.write_sep, terminalreporter.write_line)
             teller.tell(self, stopped, self._status_before)
+        if self.unwritten:
+            terminalreporter.write_line(self.unwritten, red=True)
 
     def pytest_unconfigure(self) -> None:
         """Give the exit hook back what may still come, and the environment what it was."""

@@ -86,7 +86,7 @@ class Suite:
     """
 
     totals: Counter[str] = field(default_factory=Counter)
-    uses: dict[tuple[str, int], Use] = field(default_factory=dict)
+    uses: dict[tuple[str, int, str], Use] = field(default_factory=dict)
     lost: Counter[tuple[str, str]] = field(default_factory=Counter)
     tests: dict[str, set[str]] = field(default_factory=dict)
     counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
@@ -106,11 +106,13 @@ class Suite:
 
     def used(self, recording: Recording, name: str) -> None:
         """Keep what is told of a recording when the run ends, and not the recording."""
-        place = os.path.realpath(recording.path), recording.number
+        # Not by the line alone: a file may be written anew while the run goes on.
+        path, fingerprint = os.path.realpath(recording.real_path), recording.head.key.hex()
+        place = path, recording.number, fingerprint
         with self._lock:
             use = self.uses.get(place)
             if use is None:
-                use = self.uses[place] = _use(recording, place[0])
+                use = self.uses[place] = _use(recording, path)
             if name == "recorded":
                 use.recorded = True
             else:
@@ -163,7 +165,7 @@ class Suite:
         self.totals.update(plain["totals"])
         for path, number, fingerprint, at, milliseconds, tokens, replayed, recorded in plain["uses"]:
             use = self.uses.setdefault(
-                (path, number), Use(path, number, fingerprint, at, milliseconds, tuple(tokens))
+                (path, number, fingerprint), Use(path, number, fingerprint, at, milliseconds, tuple(tokens))
             )
             use.replayed += replayed
             use.recorded |= recorded

@@ -145,7 +145,8 @@ class _Judge:
             why = self._why_not_judged(path)
             if why is None:
                 try:
-                    unused.findings += _look(path, used.get(path, set()), path in self._opened)
+                    was_opened = path in self._opened
+                    unused.findings += _look(path, used.get(path, set()), was_opened, self._run.began)
                 except Exception as error:  # One file that cannot be read is no reason to say nothing.
                     why = _fault(error)
             if why is not None:
@@ -245,14 +246,18 @@ def _fits(path: Path, patterns: Iterable[str]) -> bool:
     )
 
 
-def _look(path: str, used: set[str], was_opened: bool) -> list[Finding]:
+def _look(path: str, used: set[str], was_opened: bool, began: str) -> list[Finding]:
     cassette = Cassette(path)
     size = os.path.getsize(path)
-    lines = {
-        recording.number: (recording.head.key.hex(), recording.at)
-        for recording in cassette.newest_first()
-        if recording.head.key.hex() not in used
-    }
+    # What was recorded since the run began, and not asked for in it, is another's, who runs beside it.
+    lines, is_new = {}, False
+    for recording in cassette.newest_first():
+        if recording.head.key.hex() not in used:
+            is_new |= recording.at > began
+            lines[recording.number] = recording.head.key.hex(), recording.at
+    if is_new:
+        was_opened = True
+        lines = {number: (key, at) for number, (key, at) in lines.items() if at <= began}
     # What cannot be read may be worth something to whoever can.
     is_all = not (cassette.check() or cassette.damage or cassette.torn or cassette.other_versions)
     if not was_opened and not used and is_all:

@@ -897,3 +897,58 @@ def test_those_who_append_meanwhile_lose_nothing(tmp_path: Path, request: pytest
     assert 0 == process.wait(60)
     found = {recording.head.key for recording in Cassette(str(file)).newest_first()}
     assert {key_of(f"new {number}") for number in range(300)} == found
+
+
+def test_a_test_that_changes_the_folder_has_used_what_it_used(tested: Tested, folder: Path) -> None:
+    """A file is known by where it lies, not by its name as seen from the folder of the moment."""
+    record(str(folder / "cassettes" / "test_it.jsonl"), "a")
+
+    ended = tested(
+        "--cassette-prune",
+        test_it="""
+            @pytest.mark.cassette
+            def test_it(tmp_path, monkeypatch):
+                monkeypatch.chdir(tmp_path)
+                ask("a")
+        """,
+    )
+
+    assert 0 == ended.status, ended.text
+    assert 1 == len(Cassette(str(folder / "cassettes" / "test_it.jsonl")))
+
+
+def test_what_others_record_meanwhile_is_left_alone(tested: Tested, folder: Path) -> None:
+    """A run says nothing of recordings that were made since it began."""
+    record(str(folder / "cassettes" / "test_it.jsonl"), "a")
+
+    ended = tested(
+        "--cassette-prune",
+        test_it="""
+            import time
+            from calls import record
+
+            @pytest.mark.cassette
+            def test_it():
+                ask("a")
+                time.sleep(1.1)  # Recordings name whole seconds.
+                record("cassettes/test_it.jsonl", "of a colleague")
+                record("cassettes/other.jsonl", "of a colleague")
+        """,
+    )
+
+    assert 0 == ended.status, ended.text
+    assert 2 == len(Cassette(str(folder / "cassettes" / "test_it.jsonl")))
+    assert 1 == len(Cassette(str(folder / "cassettes" / "other.jsonl")))
+
+
+def test_a_list_that_cannot_be_written_costs_nothing_else(tested: Tested, folder: Path) -> None:
+    """The summary is told all the same, and the run is no success."""
+    record(str(folder / "cassettes" / "test_it.jsonl"), "a")
+
+    ended = tested(
+        "--cassette-used=/dev/full", test_it="@pytest.mark.cassette\ndef test_it():\n    ask('a')\n"
+    )
+
+    assert 1 == ended.status
+    assert "--cassette-used=/dev/full could not be written: No space left on device" in ended.text
+    assert "1 replayed, 0 recorded, 0 missed, 0 real calls" in ended.text
