@@ -91,6 +91,7 @@ class _Ledger:
         self.is_armed = False
         self.is_owner = False
         self.are_hooks_installed = False
+        self.reader: ledger_file.Reader | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -185,6 +186,16 @@ class _Ledger:
             unseen[name] = report
         else:
             unseen["", ""] = "further reports are not repeated"
+
+    def read_on(self) -> tuple[Entry, ...]:
+        """The entries of the file; what was read before is not read again."""
+        if self.file is None:
+            return ()
+        if self.reader is None or self.reader.path != self.file:
+            self.reader = ledger_file.Reader(self.file)
+        with suppress(OSError):
+            return self.reader.read()
+        return ()
 
     def mark(self) -> int:
         return ledger_file.size(self.file) if self.file else 0
@@ -284,7 +295,8 @@ def all_entries() -> tuple[Entry, ...]:
             for test, entry in tests.items()
             if test in _ledger.binding.get(name, ())
         ]
-    return (*own, *(entry for entry in _read(_ledger.file) if entry.pid != os.getpid()))
+        others = _ledger.read_on()
+    return (*own, *(entry for entry in others if entry.pid != os.getpid()))
 
 
 def news() -> tuple[int, int]:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from ._call import Json
 from ._errors import CassetteStop
 
-__all__ = ["Entry", "append", "plain_facts", "read_entries", "size", "take_back"]
+__all__ = ["Entry", "Reader", "append", "plain_facts", "read_entries", "size", "take_back"]
 
 #: Characters of a text and elements of a list that are kept of a fact: enough for any URL or list of
 #: changed paths, and a bound on what a runaway process can write.
@@ -111,6 +111,37 @@ def read_entries(path: str, offset: int = 0) -> tuple[Entry, ...]:
         return _parse(file)
 
 
+class Reader:
+    """Reads the entries of a file again and again, each line once.
+
+    Args:
+        path: The file; it need not exist yet.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._entries: list[Entry] = []
+        self._offset = 0
+
+    def read(self) -> tuple[Entry, ...]:
+        """The entries that were not taken back so far.
+
+        Raises:
+            OSError: The file exists and cannot be read.
+        """
+        length = size(self.path)
+        if length < self._offset:  # Deleted, and begun anew.
+            self._entries, self._offset = [], 0
+        if length > self._offset:
+            with open(os.open(self.path, os.O_RDONLY | _NO_LINK), "rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]  # The last line may be on its way.
+            _parse_into(self._entries, whole.splitlines(keepends=True))
+            self._offset += len(whole)
+        return tuple(self._entries)
+
+
 def _head(entry: Entry) -> bytes:
     """The beginning of the line of an entry, and of the one that takes it back."""
     return json.dumps({name: getattr(entry, name) for name in _HEAD}).encode()[:-1]
@@ -118,6 +149,11 @@ def _head(entry: Entry) -> bytes:
 
 def _parse(lines: Iterable[bytes]) -> tuple[Entry, ...]:
     entries: list[Entry] = []
+    _parse_into(entries, lines)
+    return tuple(entries)
+
+
+def _parse_into(entries: list[Entry], lines: Iterable[bytes]) -> None:
     for line in lines:
         # Torn by a kill, or written by another release.
         with suppress(KeyError, TypeError, ValueError):
@@ -126,7 +162,6 @@ def _parse(lines: Iterable[bytes]) -> tuple[Entry, ...]:
             else:
                 found = json.loads(line)
                 entries.append(Entry(**{**found, "started_in": tuple(found["started_in"])}))
-    return tuple(entries)
 
 
 def _drop_last(entries: list[Entry], head: dict[str, Json]) -> None:

@@ -1393,3 +1393,25 @@ def test_a_report_that_a_plugin_shows_is_not_printed_too(
     enter(miss("c"), key="c")
 
     assert f"{REPORT.format('a')}\n{REPORT.format('c')}\n" == capsys.readouterr().err
+
+
+def test_a_reader_reads_each_line_once(tmp_path: Path) -> None:
+    """What was taken back since is gone, a line on its way is waited for, and a new file is begun anew."""
+    path = str(tmp_path / "ledger.jsonl")
+    entries = [Entry(key, "CassetteMiss", key, {}, 1, (), "") for key in "abc"]
+    reader = _ledger_file.Reader(path)
+
+    assert () == reader.read()
+
+    _ledger_file.append(path, entries[0])
+    _ledger_file.append(path, entries[1])
+    assert (entries[0], entries[1]) == reader.read() == reader.read()
+
+    _ledger_file.take_back(path, [entries[0]])
+    with open(path, "ab") as file:
+        file.write(b'{"pid": 1, "key": "c", "kind": "Cass')
+    assert (entries[1],) == reader.read()
+
+    os.unlink(path)
+    _ledger_file.append(path, entries[2])
+    assert (entries[2],) == reader.read()
