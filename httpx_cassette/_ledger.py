@@ -360,7 +360,10 @@ def is_owner() -> bool:
 def recording_command() -> tuple[str, ...]:
     """The command that records what the running test misses; empty where no plugin knows one."""
     test = running_test() if _is_taken_over() else ""
-    return (*(RUN.command or ("pytest",)), "--cassette-mode=record", test) if test else ()
+    if not test:
+        return ()
+    shown = test if RUN.way_to_root == "." else os.path.join(RUN.way_to_root, test)
+    return (*(RUN.command or ("pytest",)), "--cassette-mode=record", shown)
 
 
 def _is_taken_over() -> bool:

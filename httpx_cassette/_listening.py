@@ -42,11 +42,13 @@ class RunningRun:
         test: The id of the test that runs; empty outside of tests.
         is_ceiling: Whether nothing but replay is allowed.
         command: The words that start such a run again, to which a mode and a test are added.
+        way_to_root: From where it was started to the folder that ids of tests are seen from.
     """
 
     test = ""
     is_ceiling = False
     command: tuple[str, ...] = ()
+    way_to_root = "."
 
 
 RUN = RunningRun()

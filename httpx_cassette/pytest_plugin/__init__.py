@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ._run import Run, begin
+from ._run import Run
+from ._taking_over import PLUGIN, begin
 
 if TYPE_CHECKING:
     from .._block import OpenCassette
@@ -71,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "cassette(name=None, *, allow_unused=False, guard=False, **options): answer the calls of the test "
         "from cassettes/<name, or the test module>.jsonl beside it; options as for CassetteTransport",
     )
-    config.pluginmanager.register(Run(config), "httpx_cassette-run")
+    config.pluginmanager.register(Run(config), PLUGIN)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -102,7 +103,7 @@ def _cassette_chunk_size(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def _open_cassette(request: pytest.FixtureRequest, cassette_config: Any) -> Any:
     """Open the cassette of a test; it is closed when all else is torn down."""
-    run: Any = request.config.pluginmanager.get_plugin("httpx_cassette-run")
+    run: Any = request.config.pluginmanager.get_plugin(PLUGIN)
     return run.items().open_cassette(request.node, cassette_config)
 
 

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .. import _arming, _exit
+from .. import _exit
 from .._listening import LISTENERS, RUN, USED_VARIABLE
 from ._environment import Environment
+from ._taking_over import BEFORE, begin, command_of, ledger_if_used, name_of
 
 if TYPE_CHECKING:
     from .._ledger import Entry
@@ -31,13 +32,11 @@ if TYPE_CHECKING:
     from ._suite import Stopped, Suite
     from ._unused import Unused
 
-__all__ = ["Run", "begin"]
+__all__ = ["Run"]
 
 #: What a miss replaces: all is well, tests failed, there were none. Not an interrupted run, which is 2 as
 #: well, and neither an internal error nor a wrong command line, whose results say nothing.
 _REPLACED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-
-_KEPT = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 
 #: Under this name a worker hands over what it counted.
 _OUTPUT = "httpx_cassette"
@@ -46,37 +45,6 @@ _OUTPUT = "httpx_cassette"
 _LEFT_OUT = "httpx_cassette-left-out"
 
 _ITEMS = "httpx_cassette-items"
-_RUN = "httpx_cassette-run"
-
-#: What had been stopped before a run began: it is not the run's.
-_BEFORE = pytest.StashKey[set[tuple[int, str, str, str]]]()
-
-#: The runs of this process: one that pytester starts is nested in the one that it is tested by.
-_runs: list[Run] = []
-
-
-def begin(config: pytest.Config) -> None:
-    """Take over from the exit hook, before conftest files are imported: they may make calls, too.
-
-    Where pytest refuses the command line after that, its status stays.
-    """
-    if _BEFORE not in config.stash:
-        ledger = _ledger_if_used()
-        config.stash[_BEFORE] = {_name(entry) for entry in ledger.all_entries()} if ledger else set()
-        if not _exit.guard().stands_down:
-            _exit.guard().stands_down = True
-            config.add_cleanup(lambda: _hand_back(config))
-
-
-def _hand_back(config: pytest.Config) -> None:
-    """Give the exit hook back what may still come; what the run told is not told again.
-
-    Statuses 3 and 4 stay what they are, and so does a command line that is refused before there is a run.
-    """
-    ledger, run = _ledger_if_used(), config.pluginmanager.get_plugin(_RUN)
-    if ledger:
-        ledger.settle(is_forgiven=run is None or run.status in _KEPT)
-    _exit.guard().stands_down = False
 
 
 class Run:
@@ -97,10 +65,10 @@ class Run:
         self._suite: Suite | None = None
         #: What of the ledger was told to a test already, by what tells its entries apart.
         self._told: Counter[tuple[int, str, str, str]] = Counter()
-        ledger = _ledger_if_used()
+        ledger = ledger_if_used()
         self._news = ledger.news() if ledger else None
         begin(config)  # Once more, for whoever loads the plugin late: a conftest file.
-        self._before = config.stash[_BEFORE]
+        self._before = config.stash[BEFORE]
         #: How the run ended, before a miss was looked at.
         self.status = 0
         self._status_before: int | None = None
@@ -122,9 +90,10 @@ class Run:
         self.nodes: set[str] = set()
         #: What is unused, where it was asked for, once the tests are over.
         self.unused: Unused | None = None
-        RUN.command = _command(config)
+        RUN.command = command_of(config)
+        # Ids of tests are seen from the root, and arguments from where pytest was started.
+        RUN.way_to_root = os.path.relpath(config.rootpath, config.invocation_params.dir)
         LISTENERS.append(self)
-        _runs.append(self)
 
     # -- a listener of all sessions ----------------------------------------------------------------
 
@@ -222,7 +191,7 @@ class Run:
 
     def _new_stops(self, test: str) -> list[Stopped]:
         """Return what was stopped in a test since this was last asked."""
-        ledger = _ledger_if_used()
+        ledger = ledger_if_used()
         news = ledger.news() if ledger else None
         if ledger is None or news == self._news:
             return []
@@ -233,8 +202,8 @@ class Run:
         found: dict[tuple[int, str, str, str], Entry] = {}
         for entry in ledger.all_entries():
             if entry.test == test:
-                counts[_name(entry)] += entry.count
-                found[_name(entry)] = entry
+                counts[name_of(entry)] += entry.count
+                found[name_of(entry)] = entry
         new = [entry for name, entry in found.items() if counts[name] > self._told[name]]
         self._told.update(counts - self._told)
         return merge_entries(new)
@@ -304,7 +273,7 @@ class Run:
         self._found.clear()
         self.was_stopped = str(session.shouldstop or session.shouldfail or "")
         if self._worker is not None:
-            is_told = self._suite is not None or _ledger_if_used() is not None
+            is_told = self._suite is not None or ledger_if_used() is not None
             self._worker[_LEFT_OUT] = (self.deselected, self.not_collected, sorted(self.nodes))
             self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
@@ -347,7 +316,7 @@ class Run:
 
     def stopped(self) -> list[Stopped]:
         """What was stopped in this run, by any of its processes."""
-        ledger = _ledger_if_used()
+        ledger = ledger_if_used()
         if ledger is None:
             return []
         # Another run may share the file: both may be started by one that owns it.
@@ -355,7 +324,7 @@ class Run:
         return self.suite.stopped(
             entry
             for entry in ledger.all_entries()
-            if _name(entry) not in self._before
+            if name_of(entry) not in self._before
             and (is_owner or entry.pid == pid or entry.test in self.outcomes)
         )
 
@@ -380,7 +349,6 @@ class Run:
     def pytest_unconfigure(self) -> None:
         """Give the exit hook back what may still come, and the environment what it was."""
         LISTENERS.remove(self)
-        _runs.remove(self)
         self._environment.put_back()
         if self._worker is None and not self._has_said:
             self._say_all_the_same()
@@ -397,33 +365,6 @@ class Run:
             teller = Teller(_say_title, _say)
             teller.tell_unused(self.unused)
             teller.tell_stopped(stopped, self._status_before)
-
-
-def _ledger_if_used() -> Any:
-    """Return the ledger, ``None`` where neither this process nor a child has used it so far."""
-    found = sys.modules.get("httpx_cassette._ledger")
-    if found is None and os.path.exists(os.environ.get(_arming.LEDGER_VARIABLE, "")):
-        from .. import _ledger as found
-    return found
-
-
-def _command(config: pytest.Config) -> tuple[str, ...]:
-    """Return the words that start such a run again, where ids of tests are understood: from the root."""
-    # Workers of pytest-xdist are handed the options, and know no command line.
-    known: tuple[str, ...] | None = getattr(config.option, "cassette_command", None)
-    if known is None:
-        started = os.path.basename(sys.argv[0])
-        words = ["python", "-m", "pytest"] if started in ("__main__.py", "-m", "-c") else ["pytest"]
-        if config.invocation_params.dir != config.rootpath:
-            words.append(f"--rootdir={config.rootpath}")
-        if config.option.cassette_dir is not None:
-            words.append(f"--cassette-dir={config.option.cassette_dir}")
-        known = config.option.cassette_command = tuple(words)
-    return known
-
-
-def _name(entry: Entry) -> tuple[int, str, str, str]:
-    return entry.pid, entry.kind, entry.key, entry.test
 
 
 def _say(text: str, **markup: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from httpx_cassette.stand_in import StandInServer
 from tests.plugin._project import PROGRAMS, Project
 from tests.plugin.conftest import Tested
 from tests.plugin.programs.calls import record
@@ -250,3 +251,36 @@ def test_no_block_outlives_its_test(tested: Tested) -> None:
     )  # fmt: skip
 
     assert 0 == ended.status, ended.text
+
+
+@pytest.mark.parametrize("below", [False, True], ids=["root", "subfolder"])
+def test_the_advised_command_records_what_was_missed(
+    folder: Path, stand_in: StandInServer, below: bool
+) -> None:
+    """It is typed where the run was started, and has the folder of the cassettes that the run had."""
+    (folder / "tests").mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "tests" / "test_it.py").write_text(
+        "import pytest\nfrom calls import ask\n\n@pytest.mark.cassette\ndef test_it():\n    ask()\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PROGRAMS),
+        "MODEL_URL": stand_in.url,
+        "HTTPX_CASSETTE_LEDGER": "",
+    }
+    here = folder / "tests" if below else folder
+
+    def say(command: str) -> subprocess.CompletedProcess[str]:
+        command = command.replace("python -m pytest", f"'{sys.executable}' -m pytest -p httpx_cassette", 1)
+        return subprocess.run(
+            ["bash", "-c", command], cwd=here, env=environment, capture_output=True, text=True
+        )
+
+    missed = say(f"python -m pytest --cassette-dir={folder / 'own'}")
+    (advice,) = {line.partition(": ")[2] for line in missed.stdout.splitlines() if "to record it:" in line}
+    recorded = say(advice)
+
+    assert (2, 0) == (missed.returncode, recorded.returncode), missed.stdout + recorded.stdout
+    assert 1 == len(list((folder / "own").rglob("*.jsonl")))
+    assert not (folder / "tests" / "cassettes").exists()
