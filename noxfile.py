@@ -203,7 +203,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure against a floor: ``nox -s bench -- hit open record import stream plugin [--quick] [--json]``."""
+    """Measure against a floor: ``nox -s bench -- hit open record import stream plugin [--quick]``."""
     # Not in place: an editable install costs an import hook that users do not have.
     session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))
     known = sorted(path.stem.removeprefix("bench_") for path in Path("benchmarks").glob("bench_*.py"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import ipaddress
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 
@@ -88,6 +89,19 @@ def pytest_configure(config: pytest.Config) -> None:
         if name.startswith("HTTPX_CASSETTE_") or name.endswith("_API_KEY"):
             del os.environ[name]
     sys.addaudithook(_refuse_the_network)
+    _heed_signals()
+
+
+def _heed_signals() -> None:
+    """Have the programs of the tests end by signals, though a shell in the background ignores some of them."""
+    for name, handler in (
+        ("SIGINT", signal.default_int_handler),
+        ("SIGQUIT", signal.SIG_DFL),
+        ("SIGHUP", signal.SIG_DFL),
+    ):
+        number = getattr(signal, name, None)  # Windows has the first only.
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -159,4 +159,4 @@ def test_a_child_has_a_lock_of_its_own() -> None:
     _budget._after_fork()
 
     assert before is not _budget._lock
-    assert isinstance(_budget._lock, type(threading.Lock()))
+    assert isinstance(_budget._lock, type(threading.RLock()))

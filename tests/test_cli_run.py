@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -30,14 +29,6 @@ WORKER = "set HTTPX_CASSETTE_MODE=record for the program that started this proce
 def folder(tmp_path: Path) -> Folder:
     """Give a folder with programs."""
     return Folder(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def hangups_count() -> Iterator[None]:
-    """Have programs end with a hangup, though the tests may have been started by ``nohup``."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 def ending(calls: str, processes: str = "1 process", own: str = "") -> str:
@@ -255,6 +246,7 @@ WAITS = """
 STARTS = """
     import os, signal, sys
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     words = [sys.executable, "-m", "httpx_cassette", "run", "--", sys.executable, "app.py"]
     os.execv(sys.executable, words)
 """
