@@ -93,7 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _heed_signals() -> None:
-    """Have the programs of the tests end by signals, though a shell in the background ignores some of them."""
+    """Have programs of tests end by signals, some of which are ignored in the background of a shell."""
     for name, handler in (
         ("SIGINT", signal.default_int_handler),
         ("SIGQUIT", signal.SIG_DFL),
