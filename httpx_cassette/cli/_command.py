@@ -85,8 +85,15 @@ def run_command(command: Sequence[str], variables: Mapping[str, str]) -> int:
             raise CannotRun(command[0], error) from error
         for number in early:
             child.send_signal(number)
-        status = child.wait()
+        status = _wait(child)
     return status if status >= 0 else 128 - status
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    # Not in one piece: a signal that comes just before the wait begins would be passed on when it ends.
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return child.wait(timeout=1)
 
 
 def _is_in_foreground() -> bool:
