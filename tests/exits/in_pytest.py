@@ -13,7 +13,7 @@ from tests.exits._programs import Ended, Row
 
 __all__ = ["TESTS", "UNTOUCHED", "WORKERS", "summary"]
 
-_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:httpx_cassette")
 
 _MODULES = {
     "pytest-test": """
