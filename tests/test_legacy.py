@@ -8,6 +8,7 @@ is what this is about.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 from pathlib import Path
@@ -42,7 +43,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("options", ["", "-n 2"], ids=["one-process", "xdist"])
+#: The longer half, which a change need not wait for: workers have tests of their own in ``tests/plugin``.
+WITH_WORKERS = pytest.param(
+    "-n 2", id="xdist", marks=pytest.mark.skipif("CI" in os.environ, reason="left out of CI for its time")
+)
+
+
+@pytest.mark.parametrize("options", [pytest.param("", id="one-process"), WITH_WORKERS])
 def test_a_suite_is_turned_over(
     options: str, loopback: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
