@@ -416,7 +416,9 @@ def use(line: int, model: str = "known", *, replayed: int = 1, asked: int | None
 
 def lines(*uses: Use, stopped: tuple[Stopped, ...] = (), **totals: int) -> list[str]:
     """Return the summary of a run."""
-    suite = Suite(totals=Counter(totals), uses={(each.path, each.number): each for each in uses})
+    suite = Suite(
+        totals=Counter(totals), uses={(each.path, each.number, each.fingerprint): each for each in uses}
+    )
     return _telling.summary(suite, stopped)
 
 
