@@ -26,7 +26,7 @@ from httpx_cassette.stand_in import StandInServer
 pytest_plugins = ["pytester"]
 
 # Their assertions speak as those of a test do.
-pytest.register_assert_rewrite("tests.stream_proof")
+pytest.register_assert_rewrite("tests.stream_proof", "tests.sdk._replaying")
 
 from .colours import COLOURS, Colour  # noqa: E402
 

@@ -13,6 +13,7 @@ from httpx_cassette import CassetteMiss, CassetteStop, expected_miss
 from httpx_cassette.stand_in import StandInServer
 
 from ._mistral import HARD, MistralSdk, answer
+from ._replaying import check_replayed, check_replayed_as_a_whole
 
 pytestmark = [
     pytest.mark.anyio,
@@ -200,32 +201,15 @@ async def test_what_was_recorded_is_replayed_without_the_server(
     sdk: MistralSdk, server: StandInServer, talk: Talk
 ) -> None:
     """Whatever is asked, the answer is the recorded one, and nothing is sent."""
-    async with sdk.client("record") as client:
-        recorded = await talk(sdk, client)
-        # What is there is not asked for again.
-        again = await talk(sdk, client)
-    server.close()
-    replayed = []
-    for options in ({"chunk_size": 3}, {"noise": True, "wire_chunk_size": 5}):
-        async with sdk.client("replay", **options) as client:
-            replayed.append(await talk(sdk, client))
-
-    assert [recorded] * 3 == [again, *replayed]
-    assert 0 == sdk.transport.stats.live
+    await check_replayed(sdk, server, talk)
 
 
 async def test_a_conversation_is_recorded_once_and_replayed_as_a_whole(
     sdk: MistralSdk, server: StandInServer
 ) -> None:
     """All of it in one cassette, streams assembled: no answer is mistaken for another."""
-    async with sdk.client("record") as client:
-        recorded = [await talk(sdk, client) for talk in TALKS]
-    server.close()
-    async with sdk.client("replay") as client:
-        replayed = [await talk(sdk, client) for talk in reversed(TALKS)]
-    lines = [json.loads(line) for line in sdk.cassette.read_bytes().splitlines()]
+    lines = await check_replayed_as_a_whole(sdk, server, TALKS)
 
-    assert recorded == replayed[::-1]
     assert {"openai-chat", "mistral", "mistral-conversations", "generic"} == {
         line["dialect"] for line in lines
     }

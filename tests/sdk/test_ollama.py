@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,6 +13,7 @@ from httpx_cassette import CassetteMiss, CassetteStop, expected_miss
 from httpx_cassette.stand_in import Reply, StandInServer
 
 from ._ollama import HARD, OllamaSdk, answer
+from ._replaying import check_replayed, check_replayed_as_a_whole
 
 pytestmark = [
     pytest.mark.anyio,
@@ -147,34 +147,17 @@ async def test_what_was_recorded_is_replayed_without_the_server(
     sdk: OllamaSdk, server: StandInServer, talk: Talk
 ) -> None:
     """Whatever is asked, the answer is the recorded one, and nothing is sent."""
-    async with sdk.client("record") as client:
-        recorded = await talk(sdk, client)
-        # What is there is not asked for again.
-        again = await talk(sdk, client)
-    server.close()
-    replayed = []
-    for options in ({"chunk_size": 3}, {"noise": True, "wire_chunk_size": 5}):
-        async with sdk.client("replay", **options) as client:
-            replayed.append(await talk(sdk, client))
-
-    assert [recorded] * 3 == [again, *replayed]
-    assert 0 == sdk.transport.stats.live
+    await check_replayed(sdk, server, talk)
 
 
 async def test_a_conversation_is_recorded_once_and_replayed_as_a_whole(
     sdk: OllamaSdk, server: StandInServer
 ) -> None:
     """All of it in one cassette, streams assembled: no answer is mistaken for another."""
-    async with sdk.client("record") as client:
-        recorded = [await talk(sdk, client) for talk in TALKS]
-    server.close()
-    async with sdk.client("replay") as client:
-        replayed = [await talk(sdk, client) for talk in reversed(TALKS)]
-    read = [json.loads(line) for line in sdk.cassette.read_text(encoding="utf-8").splitlines()]
+    read = await check_replayed_as_a_whole(sdk, server, TALKS)
     dialects = [recording["dialect"] for recording in read]
     forms = {recording["response"].get("stored", "plain") for recording in read}
 
-    assert recorded == replayed[::-1]
     # The embedding is no chat.
     assert {"ollama", "generic"} == set(dialects)
     assert (1, {"plain", "assembled"}) == (dialects.count("generic"), forms)
