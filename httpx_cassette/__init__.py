@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import typing
 
-from . import _arming
-from ._late import LOADING as _LOADING
+from . import _exit
+from ._process import LOADING as _LOADING
 
 if typing.TYPE_CHECKING:
     from ._answer import Served
@@ -111,4 +111,4 @@ def __dir__() -> list[str]:
 
 # At import, not at the first transport: a program whose workers alone build clients must learn of their
 # misses too. It sets one variable and one attribute of ``sys``; no hook is installed before something missed.
-_arming.arm()
+_exit.arm()

@@ -29,8 +29,8 @@ from ._answer import Served
 from ._driver import FORWARDING, Driver
 from ._errors import CassetteAmbiguous, WrongClientError, is_stop
 from ._expected_miss import is_in_coroutine
-from ._late import LOADING
 from ._mode import Mode
+from ._process import LOADING
 from ._session import Session, Stats
 from ._settings import read_settings
 

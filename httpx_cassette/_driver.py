@@ -18,8 +18,8 @@ from ._call import Call, LiveHead
 from ._errors import OptionError, WrongClientError, is_stop
 from ._flight import Owner
 from ._flow import Forward, exchange, key_of, read, recall
-from ._late import LOADING
 from ._mode import Mode
+from ._process import LOADING
 from ._session import Session
 from ._settings import read_settings
 from ._waiting import current_task, running_loop, wait, wait_async

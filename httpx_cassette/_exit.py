@@ -14,8 +14,13 @@ whose finaliser ends the process:
 
 What is lost: handlers that C code registered with ``atexit(3)``, and the buffers of C's stdio.
 
+Child processes report to their outermost parent: through a file, whose path they inherit in a variable. The
+outermost process makes the path up, reads the file at its end and deletes it; nobody makes the file before
+something was missed.
+
 Nothing here knows what a miss is made of, or who counted it; and next to nothing is imported, as every
-process that imports the package has a guard.
+process that imports the package does this much, at once. All else of the ledger comes with the first
+transport.
 """
 
 from __future__ import annotations
@@ -25,10 +30,33 @@ import os
 import sys
 from collections.abc import Callable
 
-__all__ = ["EXIT_STATUS", "ExitGuard", "existing_guard", "guard"]
+__all__ = [
+    "BLOCKS_VARIABLE",
+    "EXIT_STATUS",
+    "LEDGER_VARIABLE",
+    "STARTED_IN",
+    "ExitGuard",
+    "arm",
+    "existing_guard",
+    "guard",
+    "is_named_for",
+    "new_path",
+]
 
 #: The status of a process in which a call was stopped.
 EXIT_STATUS = 2
+
+#: Names the file in which child processes leave their entries.
+LEDGER_VARIABLE = "HTTPX_CASSETTE_LEDGER"
+
+#: Names the ``expected_miss`` blocks that are open, the one opened last at the end.
+BLOCKS_VARIABLE = "HTTPX_CASSETTE_EXPECTING"
+
+#: Those in which this process was started. Later the variable names its own.
+STARTED_IN = tuple(os.environ.get(BLOCKS_VARIABLE, "").split())
+
+#: A ledger named for its owner; see ``is_named_for``.
+_PREFIX = "httpx-cassette-"
 
 #: Where the guard lives in ``sys``; the module docstring says why it begins with one underscore.
 _NAME = "_httpx_cassette_exit_guard"
@@ -77,6 +105,13 @@ class ExitGuard:
         self._getpid = os.getpid
         self._flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
         self._calls = (os.open, os.read, os.close, os.unlink)
+
+    def begin_as_child(self) -> None:
+        """After a fork: what was missed before is the parent's to tell, and so is the file."""
+        self.pid = self._getpid()
+        self.has_missed = False
+        self.ledger = None
+        self.unseen.clear()
 
     def __del__(self) -> None:
         # Not when somebody deletes the attribute, nor when a sub-interpreter ends.
@@ -147,13 +182,19 @@ class ExitGuard:
 
 
 def existing_guard() -> ExitGuard | None:
-    """The guard of this interpreter, if there is one."""
+    """The guard of this process, if there is one."""
     found = getattr(sys, _NAME, None)
-    return found if isinstance(found, ExitGuard) else None
+    if not isinstance(found, ExitGuard):
+        return None
+    # Asked here, and not told by the fork: what a hook of it holds outlives all garbage collections but one,
+    # and every process that imports the package would take longer to end.
+    if found.pid != os.getpid():
+        found.begin_as_child()
+    return found
 
 
 def guard() -> ExitGuard:
-    """The guard of this interpreter; the first call makes it."""
+    """The guard of this process; the first call makes it."""
     found = existing_guard()
     if found is None:
         found = ExitGuard(getattr(sys, _NAME, None))
@@ -164,14 +205,52 @@ def guard() -> ExitGuard:
     return found
 
 
-def _begin_as_child() -> None:
-    """After a fork: what was missed before is the parent's to tell, and so is the file."""
-    if found := existing_guard():
-        found.pid = os.getpid()
-        found.has_missed = False
-        found.ledger = None
-        found.unseen.clear()
+def arm() -> str | None:
+    """Have child processes that are started from now on report to this one, or to its own ancestor.
+
+    Returns:
+        The path of the file; ``None`` where there is no folder for it, and children report to nobody.
+    """
+    path = os.environ.get(LEDGER_VARIABLE)
+    if not path:
+        try:
+            path = os.environ[LEDGER_VARIABLE] = new_path()
+        except OSError:
+            pass
+    if path and is_named_for(path, os.getpid()):
+        guard().ledger = path
+    return path or None
 
 
-if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
-    os.register_at_fork(after_in_child=_begin_as_child)
+def new_path() -> str:
+    """A path that does not exist, named for this process and not to be guessed by another user.
+
+    Raises:
+        OSError: There is no usable folder for temporary files.
+    """
+    return os.path.join(_folder(), f"{_PREFIX}{os.getpid()}-{os.urandom(16).hex()}.jsonl")
+
+
+def _folder() -> str:
+    """Return a folder for temporary files.
+
+    ``tempfile`` writes a file to find out, which takes longer than all else that the package does at import:
+    so it is asked only where the usual folder will not do.
+
+    Raises:
+        OSError: There is none.
+    """
+    if known := getattr(sys.modules.get("tempfile"), "tempdir", None):
+        return str(known)
+    usual = os.environ.get("TMPDIR") or "/tmp"
+    is_usable = os.path.isdir(usual) and os.access(usual, os.R_OK | os.W_OK | os.X_OK)
+    if os.name == "posix" and os.path.isabs(usual) and is_usable:
+        return usual
+    import tempfile
+
+    return tempfile.gettempdir()
+
+
+def is_named_for(path: str, pid: int) -> bool:
+    """Whether the process ``pid`` made this path up: after ``exec`` the name is all that is left of it."""
+    return os.path.basename(path).startswith(f"{_PREFIX}{pid}-")

@@ -28,8 +28,8 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE
 from types import FrameType, TracebackType
 from typing import Protocol
 
-from ._arming import BLOCKS_VARIABLE, STARTED_IN
 from ._errors import CassetteMiss, CassetteStop
+from ._exit import BLOCKS_VARIABLE, STARTED_IN
 from ._hooks import members, stops_in
 from ._ledger_file import Entry
 

@@ -34,9 +34,9 @@ from ._errors import (
 )
 from ._fingerprint import Draft, Key, hash_document, key_document
 from ._flight import Flight, Owner, join
-from ._late import LOADING
 from ._line import dump_members
 from ._mode import Mode
+from ._process import LOADING
 from ._recording import INCOMPARABLE, NewRecording, Recording
 from ._redact import Gate
 from ._request import Reading, lent_credentials, read_call, stored_request

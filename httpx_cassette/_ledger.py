@@ -24,13 +24,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
-from . import _arming, _exit, _hooks
+from . import _exit, _hooks
 from . import _ledger_file as ledger_file
-from ._arming import LEDGER_VARIABLE
 from ._errors import CassetteMiss, CassetteStop
+from ._exit import LEDGER_VARIABLE
 from ._expected_miss import ExpectedMiss, claim, started_in
 from ._ledger_file import Entry, read_entries
-from ._listening import RUN
+from ._process import RUN
 
 __all__ = [
     "LEDGER_VARIABLE",
@@ -108,8 +108,8 @@ class _Ledger:
     def arm(self) -> None:
         if not os.environ.get(LEDGER_VARIABLE) and self.file:
             os.environ[LEDGER_VARIABLE] = self.file
-        self.file = _arming.arm()
-        self.is_owner = self.file is not None and _arming.is_named_for(self.file, os.getpid())
+        self.file = _exit.arm()
+        self.is_owner = self.file is not None and _exit.is_named_for(self.file, os.getpid())
 
     def bind(self) -> None:
         """Make this process end with status 2."""
@@ -362,8 +362,7 @@ def recording_command() -> tuple[str, ...]:
     test = running_test() if _is_taken_over() else ""
     if not test:
         return ()
-    shown = test if RUN.way_to_root == "." else os.path.join(RUN.way_to_root, test)
-    return (*(RUN.command or ("pytest",)), "--cassette-mode=record", shown)
+    return RUN.recording(test) if RUN.recording else ("pytest", "--cassette-mode=record", test)
 
 
 def _is_taken_over() -> bool:

@@ -41,8 +41,8 @@ import orjson
 
 from ._call import Json
 from ._errors import OptionError
-from ._late import LOADING
 from ._paths import Paths
+from ._process import LOADING
 from ._secret_names import is_secret_query
 from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules, without_edges
 from ._suggest import nearest_name

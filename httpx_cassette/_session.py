@@ -12,22 +12,40 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from . import _budget, _ledger
 from ._call import Call
 from ._errors import CallLimitReached, CassetteError, CassetteMiss, CassetteStop, is_stop
-from ._listening import LISTENERS, Listener
+from ._process import LISTENERS, USED_FILE
 from ._settings import MAX_CALLS_VARIABLE, Settings
+from ._used_elsewhere import UsedElsewhere
 
 if TYPE_CHECKING:
     from ._recording import Recording
 
-__all__ = ["Session", "Stats", "stop"]
+__all__ = ["Listener", "Session", "Stats", "stop"]
 
 __tracebackhide__ = is_stop
 
 log = logging.getLogger("httpx_cassette")
+
+
+class Listener(Protocol):
+    """Is told what happens, from whichever thread it happens in; what it raises stops the call."""
+
+    def counted(self, name: str) -> None:
+        """One was added to a counter of the statistics, by the name of the counter."""
+
+    def used(self, recording: Recording, name: str) -> None:
+        """A recording answered a call (``replayed``), or was made of its answer (``recorded``)."""
+
+    def unrecorded(self, what: str) -> None:
+        """A real call was made and its answer is not stored: the call, and what became of it."""
+
+
+if USED_FILE is not None:
+    LISTENERS.append(UsedElsewhere(USED_FILE))
 
 
 @dataclass

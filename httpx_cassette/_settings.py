@@ -15,9 +15,9 @@ from ._allowed import Allowed, allowed_outside
 from ._call import Call, Json
 from ._cassette import Cassette, open_cassette
 from ._errors import CassetteMiss, OptionError
-from ._listening import RUN
 from ._mode import Mode, resolve_mode
 from ._policy import DEFAULT_POLICY, KeyPolicy
+from ._process import RUN
 from ._project import OF_SUITES, Project, project_defaults
 from ._prompt_files import PromptFiles
 from ._redact import Redaction

@@ -20,8 +20,8 @@ import httpx
 from . import _ledger
 from ._bodies import RecordingStream, ReplayStream
 from ._errors import is_stop
-from ._late import LOADING
 from ._library import Library
+from ._process import LOADING
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

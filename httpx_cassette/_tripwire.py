@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ._call import Call
-from ._late import LOADING
+from ._process import LOADING
 from ._secret_names import is_secret_query
 
 __all__ = ["HMAC_KEY_VARIABLE", "Tripwire"]

@@ -14,9 +14,9 @@ from . import _ledger
 from ._block import LOCK, OpenCassette, blocks_here
 from ._errors import OptionError, is_stop
 from ._guard import read_guard
-from ._late import LOADING
 from ._mode import Mode
 from ._patching import close_patches, open_patches, strangers
+from ._process import LOADING
 from ._project import project_defaults
 from ._settings import OPTIONS
 from ._suggest import nearest_name

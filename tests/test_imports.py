@@ -51,7 +51,7 @@ PARTS = {
         "miss ledger settings dialects listening dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
-    "ledger": Part("_ledger _expected_miss _hooks _arming _exit _ledger_file", "data listening"),
+    "ledger": Part("_ledger _expected_miss _hooks _exit _ledger_file", "data listening"),
     "settings": Part("_settings _allowed _project _mode", "listening key cassette redact data"),
     "dialects": Part("dialects", "providers dialect data"),
     # Never each other, whatever their order here.
@@ -61,8 +61,8 @@ PARTS = {
         "dialects.ollama dialects.cohere dialects.cohere_v1",
         "dialect streams canonical data",
     ),
-    # The plugin of pytest and those whom it is told by.
-    "listening": Part("_listening _used_elsewhere", "cassette"),
+    # What processes write for the test run that started them.
+    "listening": Part("_used_elsewhere", "cassette"),
     # The key for its version alone: lines of another one are counted, not indexed.
     "cassette": Part(
         "_rewrite _shelf _cassette _view _index _open_file _recording _line", "key canonical data"
@@ -77,7 +77,7 @@ PARTS = {
     ),
     "canonical": Part("_canonical _survey _rules _masking _digests _parsing", "data"),
     "stand-in": Part("stand_in _stand_in_answers", "data"),
-    "data": Part("_paths _suggest _call _errors _late", ""),
+    "data": Part("_paths _suggest _call _errors _process", ""),
 }
 
 #: Modules from outside that only some may import.

@@ -339,13 +339,44 @@ def test_arming_again_repairs_the_environment(monkeypatch: pytest.MonkeyPatch) -
     assert os.environ[LEDGER_VARIABLE] == path
 
 
-def test_arming_without_a_temporary_folder_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere tempfile is asked")
+@pytest.mark.parametrize("where", ["known to tempfile", "named by TMPDIR", "usual"])
+def test_the_file_is_named_in_the_folder_for_temporary_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    """What the program has set goes first, then the environment, then what is usual."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "set") if where == "known to tempfile" else None)
+    if where == "usual":
+        monkeypatch.delenv("TMPDIR", raising=False)
+    else:
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+    folders = {"known to tempfile": tmp_path / "set", "named by TMPDIR": tmp_path, "usual": Path("/tmp")}
+
+    assert folders[where] == Path(_exit.new_path()).parent
+
+
+@pytest.mark.parametrize("name", ["absent", "file", "relative"])
+def test_a_folder_that_will_not_do_is_not_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """There, ``tempfile`` finds another one."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "found"))
+    monkeypatch.setenv("TMPDIR", "." if name == "relative" else str(tmp_path / name))
+
+    assert tmp_path / "found" == Path(_exit.new_path()).parent
+
+
+def test_arming_without_a_temporary_folder_is_silent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where there is no folder for the file, child processes report to nobody."""
 
     def fail() -> str:
         raise FileNotFoundError
 
+    monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr("tempfile.gettempdir", fail)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
     arm()
 
     assert LEDGER_VARIABLE not in os.environ
@@ -417,7 +448,7 @@ def test_a_forked_child_begins_with_an_empty_ledger(monkeypatch: pytest.MonkeyPa
     block = expected_miss()
     monkeypatch.setattr(_expected_miss, "_started_in", ())
     with block:
-        _exit._begin_as_child()
+        _exit.guard().begin_as_child()
         _ledger._begin_as_child()
         _expected_miss._begin_as_child()
         enter(miss("b"), key="b")
@@ -619,7 +650,7 @@ def test_a_program_is_not_told_what_was_taken_back(
     exec_again(monkeypatch)
     arm()
     if how == "forked":
-        _exit._begin_as_child()
+        _exit.guard().begin_as_child()
         _ledger._begin_as_child()
 
     guard_that_ends().finish()

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from .._arming import is_named_for
 from .._budget import BUDGET_VARIABLE
 from .._errors import CassetteError, OptionError
-from .._exit import EXIT_STATUS
+from .._exit import EXIT_STATUS, is_named_for
 from .._ledger import LEDGER_VARIABLE, Entry, read_entries
 from .._ledger_file import append
 from .._mode import MODE_VARIABLE, Mode, resolve_mode

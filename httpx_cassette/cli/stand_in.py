@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from .._arming import LEDGER_VARIABLE, is_named_for
+from .._exit import LEDGER_VARIABLE, is_named_for
 from ..stand_in import StandInServer
 from ._command import run_command
 

@@ -1,19 +1,22 @@
 """The plugin of pytest: ``@pytest.mark.cassette``, its fixtures, and a run that cannot hide a miss.
 
-Nothing of the package but its ledger is imported before a cassette is used: most runs of most suites use
-none, and every run of every suite on the machine pays for what stands here.
+Nothing is imported before a cassette is used but what takes over from the exit hook: most runs of most suites
+use none, and every run of every suite on the machine pays for what stands here.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ._run import Run
-from ._taking_over import PLUGIN, begin
+from .._process import RUN
+from ._waking import begin, ledger_if_used, listen, run_if_awake, run_of
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from .._block import OpenCassette
 
 __all__ = ["cassette", "cassette_config", "cassette_transport"]
@@ -72,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "cassette(name=None, *, allow_unused=False, guard=False, **options): answer the calls of the test "
         "from cassettes/<name, or the test module>.jsonl beside it; options as for CassetteTransport",
     )
-    config.pluginmanager.register(Run(config), PLUGIN)
+    listen(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -89,6 +92,63 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """See to it that cassettes are opened, once there is a test that wants one."""
+    RUN.test = item.nodeid
+    wants_one = item.get_closest_marker("cassette") is not None
+    if wants_one or "_open_cassette" in getattr(item, "fixturenames", ()):
+        run_of(item.config).items()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: Any) -> Generator[None, Any, Any]:
+    """Let no miss in an async test end the event loop of the tests after it."""
+    __tracebackhide__ = True
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return (yield)
+    from ._coroutines import keep_stops
+
+    return (yield from keep_stops(pyfuncitem))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
+    """Let no miss in a fixture end the event loop, or be lost on the next test that asks for it."""
+    __tracebackhide__ = True
+    function = fixturedef.func
+    try:
+        if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
+            return (yield)
+        from ._coroutines import keep_stops_of_fixture
+
+        return (yield from keep_stops_of_fixture(fixturedef))
+    except BaseException as error:
+        if not isinstance(error, Exception) and ledger_if_used():
+            from ._coroutines import keep_for_others
+
+            keep_for_others(fixturedef, request, error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Wake the run, once there is something that the test may have to be told."""
+    if run_if_awake(item.config) or not ledger_if_used():
+        return (yield)
+    return (yield from run_of(item.config).pytest_runtest_makereport(item, call))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Wake the run, if what happened came behind the last test."""
+    RUN.test = ""
+    if not run_if_awake(session.config) and ledger_if_used():
+        run_of(session.config).pytest_sessionfinish(session)
+
+
 @pytest.fixture(scope="session")
 def cassette_config() -> dict[str, Any]:
     """Give the options of every cassette of the session; override it for a package, a module or a class."""
@@ -103,8 +163,7 @@ def _cassette_chunk_size(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def _open_cassette(request: pytest.FixtureRequest, cassette_config: Any) -> Any:
     """Open the cassette of a test; it is closed when all else is torn down."""
-    run: Any = request.config.pluginmanager.get_plugin(PLUGIN)
-    return run.items().open_cassette(request.node, cassette_config)
+    return run_of(request.config).items().open_cassette(request.node, cassette_config)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any
 from .._errors import CassetteStop
 from .._hooks import members
 
-__all__ = ["keep_stops", "keep_stops_of_fixture"]
+__all__ = ["keep_for_others", "keep_stops", "keep_stops_of_fixture"]
 
 
 def keep_stops(item: Any) -> Generator[None, Any, Any]:
@@ -38,39 +38,38 @@ def keep_stops(item: Any) -> Generator[None, Any, Any]:
     return result
 
 
-def keep_stops_of_fixture(fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
-    """Set a fixture up, and raise what was stopped in it behind whoever ran it.
-
-    pytest does not keep a ``BaseException`` for the next test that asks for a fixture, and would fail there
-    with an assertion of its own: so it is kept here.
+def keep_stops_of_fixture(fixturedef: Any) -> Generator[None, Any, Any]:
+    """Set an async fixture up, and raise what was stopped in it behind whoever ran it.
 
     Args:
         fixturedef: The fixture.
-        request: Who asks for it.
     """
     __tracebackhide__ = True
     function = fixturedef.func
     kept: list[BaseException] = []
-    if inspect.iscoroutinefunction(function):
-        fixturedef.func = _keeping(function, kept)
-    elif inspect.isasyncgenfunction(function):
-        fixturedef.func = _keeping_generator(function, kept)
+    is_generator = inspect.isasyncgenfunction(function)
+    fixturedef.func = _keeping_generator(function, kept) if is_generator else _keeping(function, kept)
     try:
         result = yield
-    except BaseException as error:
-        if not isinstance(error, Exception) and _is_stop(error):
-            _keep_for_others(fixturedef, request, error)
-        raise
     finally:
         fixturedef.func = function
     for stop in kept:
-        _keep_for_others(fixturedef, request, stop)
         raise stop
     return result
 
 
-def _keep_for_others(fixturedef: Any, request: Any, error: BaseException) -> None:
-    fixturedef.cached_result = None, fixturedef.cache_key(request), (error, error.__traceback__)
+def keep_for_others(fixturedef: Any, request: Any, error: BaseException) -> None:
+    """Keep what stopped a fixture for the next test that asks for it.
+
+    pytest does not keep a ``BaseException``, and would fail there with an assertion of its own.
+
+    Args:
+        fixturedef: The fixture.
+        request: Who asks for it.
+        error: What came out of it.
+    """
+    if _is_stop(error):
+        fixturedef.cached_result = None, fixturedef.cache_key(request), (error, error.__traceback__)
 
 
 def _keeping(function: Any, kept: list[BaseException]) -> Any:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from .._listening import RUN, USED_VARIABLE
+from .._process import RUN, USED_VARIABLE
 
 __all__ = ["Environment"]
 

@@ -9,7 +9,6 @@ that a test is marked.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 import time
@@ -20,19 +19,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import _exit
-from .._listening import LISTENERS, RUN, USED_VARIABLE
-from ._environment import Environment
-from ._taking_over import BEFORE, begin, command_of, ledger_if_used, name_of
+from .._process import RUN
+from ._waking import BEFORE, ledger_if_used
 
 if TYPE_CHECKING:
     from .._ledger import Entry
-    from .._recording import Recording
-    from .._used_elsewhere import UsedElsewhere
+    from ._environment import Environment
+    from ._hearing import Hearing
     from ._items import Items
     from ._suite import Stopped, Suite
     from ._unused import Unused
 
-__all__ = ["Run"]
+__all__ = ["Run", "name_of", "recording_command"]
 
 #: What a miss replaces: all is well, tests failed, there were none. Not an interrupted run, which is 2 as
 #: well, and neither an internal error nor a wrong command line, whose results say nothing.
@@ -52,23 +50,22 @@ class Run:
 
     Args:
         config: pytest's.
-
-    Raises:
-        UsageError: The command line contradicts the environment.
+        hearing: What counts for it.
+        environment: What it sets for all of its processes, where that is anything.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, hearing: Hearing, environment: Environment | None) -> None:
         self.config = config
+        self._hearing = hearing
+        self._environment = environment
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
-        self._environment = Environment(config)
-        self._pid = os.getpid()
-        self._suite: Suite | None = None
         #: What of the ledger was told to a test already, by what tells its entries apart.
         self._told: Counter[tuple[int, str, str, str]] = Counter()
-        ledger = ledger_if_used()
+        # A run that was woken by a miss has told nobody of it.
+        ledger = ledger_if_used() if environment is not None else None
         self._news = ledger.news() if ledger else None
-        begin(config)  # Once more, for whoever loads the plugin late: a conftest file.
         self._before = config.stash[BEFORE]
+        _command_of(config)  # For workers, which are handed it.
         #: How the run ended, before a miss was looked at.
         self.status = 0
         self._status_before: int | None = None
@@ -90,64 +87,13 @@ class Run:
         self.nodes: set[str] = set()
         #: What is unused, where it was asked for, once the tests are over.
         self.unused: Unused | None = None
-        RUN.command = command_of(config)
-        # Ids of tests are seen from the root, and arguments from where pytest was started.
-        RUN.way_to_root = os.path.relpath(config.rootpath, config.invocation_params.dir)
-        LISTENERS.append(self)
-
-    # -- a listener of all sessions ----------------------------------------------------------------
 
     @property
     def suite(self) -> Suite:
         """What was counted."""
-        if self._suite is None:
-            from ._suite import Suite
-
-            self._suite = Suite()
-        return self._suite
-
-    def counted(self, name: str) -> None:
-        """Count; not what a forked child does, whose lock another thread may have held."""
-        if os.getpid() == self._pid:
-            self.suite.counted(name)
-        elif self._is_to_write:
-            self._used_elsewhere().counted(name)
-
-    def used(self, recording: Recording, name: str) -> None:
-        """Keep what is told of a recording."""
-        if os.getpid() == self._pid:
-            self.suite.used(recording, name)
-        elif self._is_to_write:
-            self._used_elsewhere().used(recording, name)
-
-    @property
-    def _is_to_write(self) -> bool:
-        """Whether a forked child, which takes what it knows along, has nobody else who writes what it does.
-
-        A worker was started with the variable, and listens for it; its children do so, too.
-        """
-        return self._worker is None and USED_VARIABLE in os.environ
-
-    def _used_elsewhere(self) -> UsedElsewhere:
-        from .._used_elsewhere import UsedElsewhere
-
-        return UsedElsewhere(os.environ[USED_VARIABLE])
-
-    def unrecorded(self, what: str) -> None:
-        """Keep it for the test that runs."""
-        if os.getpid() == self._pid:
-            self.suite.unrecorded(what)
+        return self._hearing.suite
 
     # -- tests -------------------------------------------------------------------------------------
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """See to it that cassettes are opened, once there is a test that wants one."""
-        RUN.test = item.nodeid
-        wants_one = item.get_closest_marker("cassette") is not None
-        wants_one = wants_one or "_open_cassette" in getattr(item, "fixturenames", ())
-        if wants_one:
-            self.items()
 
     def items(self) -> Items:
         """Return what opens cassettes; it is registered when it is first asked for."""
@@ -158,16 +104,6 @@ class Run:
             found = Items(self.config, self.suite)
             self.config.pluginmanager.register(found, _ITEMS)
         return found
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: Any) -> Generator[None, Any, Any]:
-        """Let no miss in an async test end the event loop of the tests after it."""
-        __tracebackhide__ = True
-        if not inspect.iscoroutinefunction(pyfuncitem.obj):
-            return (yield)
-        from ._coroutines import keep_stops
-
-        return (yield from keep_stops(pyfuncitem))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -212,14 +148,6 @@ class Run:
     def pytest_runtest_logfinish(self) -> None:
         """Belong to no test until the next one begins."""
         RUN.test = ""
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
-        """Let no miss in a fixture end the event loop, or be lost on the next test that asks for it."""
-        __tracebackhide__ = True
-        from ._coroutines import keep_stops_of_fixture
-
-        return (yield from keep_stops_of_fixture(fixturedef, request))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep how each test ended: its worst phase."""
@@ -273,11 +201,11 @@ class Run:
         self._found.clear()
         self.was_stopped = str(session.shouldstop or session.shouldfail or "")
         if self._worker is not None:
-            is_told = self._suite is not None or ledger_if_used() is not None
+            is_told = self._hearing.has_heard or ledger_if_used() is not None
             self._worker[_LEFT_OUT] = (self.deselected, self.not_collected, sorted(self.nodes))
             self._worker[_OUTPUT] = self.suite.as_plain() if is_told else None
             return
-        if self._environment.used_elsewhere is not None:
+        if self._environment is not None and self._environment.used_elsewhere is not None:
             from .._used_elsewhere import read_used_elsewhere
 
             self.suite.add_elsewhere(read_used_elsewhere(self._environment.used_elsewhere))
@@ -337,7 +265,7 @@ class Run:
         if self._worker is not None:
             return
         stopped = self.stopped()
-        if stopped or self._suite is not None or self.wants_report:
+        if stopped or self._hearing.has_heard or self.wants_report:
             from ._telling import Teller
 
             self._has_said = True
@@ -346,10 +274,10 @@ class Run:
         if self.unwritten:
             terminalreporter.write_line(self.unwritten, red=True)
 
-    def pytest_unconfigure(self) -> None:
-        """Give the exit hook back what may still come, and the environment what it was."""
-        LISTENERS.remove(self)
-        self._environment.put_back()
+    def end(self) -> None:
+        """Give the environment back what it was, and tell what nobody was told."""
+        if self._environment is not None:
+            self._environment.put_back()
         if self._worker is None and not self._has_said:
             self._say_all_the_same()
 
@@ -365,6 +293,30 @@ class Run:
             teller = Teller(_say_title, _say)
             teller.tell_unused(self.unused)
             teller.tell_stopped(stopped, self._status_before)
+
+
+def name_of(entry: Entry) -> tuple[int, str, str, str]:
+    """Return what tells an entry from others."""
+    return entry.pid, entry.kind, entry.key, entry.test
+
+
+def recording_command(config: pytest.Config, test: str) -> tuple[str, ...]:
+    """Return the words that start such a run again, and have it record a test."""
+    # Ids of tests are seen from the root, and arguments from where pytest was started.
+    way = os.path.relpath(config.rootpath, config.invocation_params.dir)
+    return (*_command_of(config), "--cassette-mode=record", test if way == "." else os.path.join(way, test))
+
+
+def _command_of(config: pytest.Config) -> tuple[str, ...]:
+    # Workers of pytest-xdist are handed the options, and know no command line.
+    known: tuple[str, ...] | None = getattr(config.option, "cassette_command", None)
+    if known is None:
+        started = os.path.basename(sys.argv[0])
+        words = ["python", "-m", "pytest"] if started in ("__main__.py", "-m", "-c") else ["pytest"]
+        if config.option.cassette_dir is not None:
+            words.append(f"--cassette-dir={config.option.cassette_dir}")
+        known = config.option.cassette_command = tuple(words)
+    return known
 
 
 def _say(text: str, **markup: bool) -> None:

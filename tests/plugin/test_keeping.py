@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from httpx_cassette.stand_in import StandInServer
-from tests.plugin._project import PROGRAMS, Project
+from tests.plugin._project import PROGRAMS, Project, run
 from tests.plugin.conftest import Tested
 from tests.plugin.programs.calls import record
 
@@ -99,6 +99,32 @@ def test_every_test_that_misses_fails_however_many_there_are(tested: Tested) -> 
 
     assert (2, True) == (ended.status, "8 failed" in ended.text), ended.text
     assert "0 replayed, 0 recorded, 8 missed, 0 real calls" in ended.told.splitlines()
+
+
+@pytest.mark.parametrize("when", ["pytest_sessionfinish(session)", "pytest_unconfigure(config)"])
+def test_a_miss_behind_the_last_test_wakes_the_run(folder: Path, when: str) -> None:
+    """Nothing was marked, and nothing was heard before; it is told, and the process ends with 2."""
+    project = Project(
+        {
+            "conftest.py": f"""
+                import pytest
+                from calls import ask_alone
+
+                @pytest.hookimpl(tryfirst=True)
+                def {when}:
+                    try:
+                        ask_alone()
+                    except BaseException:
+                        pass
+            """,
+            "test_it.py": "def test_it():\n    pass\n",
+        }
+    )
+
+    ended = run(folder, project)
+
+    assert (2, True) == (ended.status, "1 passed" in ended.stdout), ended.text
+    assert 1 == (ended.stdout + ended.stderr).count("CassetteMiss: no recording for POST"), ended.text
 
 
 def test_each_run_of_a_process_tells_its_own(folder: Path) -> None:

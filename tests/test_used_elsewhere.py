@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from httpx_cassette._listening import USED_VARIABLE
+from httpx_cassette._process import USED_VARIABLE
 from httpx_cassette._recording import Recording
 from httpx_cassette._used_elsewhere import (
     Elsewhere,
@@ -87,9 +87,10 @@ def test_a_torn_line_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_process_listens_where_the_run_asks(tmp_path: Path) -> None:
-    """The variable is read when the package is imported."""
+    """The variable is read when the package is imported, and obeyed once there is something to tell."""
     program = (
-        "from httpx_cassette._listening import LISTENERS; print(*(type(each).__name__ for each in LISTENERS))"
+        "import os, httpx_cassette; os.environ.clear(); httpx_cassette.Stats; "
+        "from httpx_cassette._process import LISTENERS; print(*(type(each).__name__ for each in LISTENERS))"
     )
 
     def listeners(**environment: str) -> str:
