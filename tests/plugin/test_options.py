@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,11 @@ def cassette_config():
 def read_anew(folder: Path) -> None:
     """Forget the projects of other tests."""
     _defaults_below.cache_clear()
+
+
+def of_its_own() -> dict[str, str]:
+    """Return the environment of a run that reports to nobody: what it misses is not missed by these tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HTTPX_CASSETTE")}
 
 
 def write_project(text: str) -> None:
@@ -192,6 +198,7 @@ def test_connections_to_other_machines_are_refused(
 
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "httpx_cassette", *arguments],
+        env=of_its_own(),
         capture_output=True,
         text=True,
     )
@@ -209,6 +216,7 @@ def test_an_empty_run_imports_next_to_nothing(folder: Path) -> None:
 
     ended = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "pytest", "-q", "-p", "httpx_cassette"],
+        env=of_its_own(),
         capture_output=True,
         text=True,
         cwd=folder,
@@ -233,7 +241,7 @@ def test_a_run_without_cassettes_looks_as_ever(folder: Path) -> None:
 
     def printed(*arguments: str) -> list[str]:
         command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments]
-        told = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+        told = subprocess.run(command, env=of_its_own(), capture_output=True, text=True).stdout.splitlines()
         return [line for line in told if not line.startswith("plugins:")][:-1]
 
     assert printed() == printed("-p", "httpx_cassette")
