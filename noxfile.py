@@ -52,7 +52,7 @@ def install(session: nox.Session, group: str, package: str = ".") -> None:
 @nox.session
 def demo(session: nox.Session) -> None:
     """Show the main job: record, replay offline, miss. Needs no key and no network."""
-    session.install(".")
+    session.install(".[cli]")
     # Away from the checkout, so that what was installed is what runs.
     session.chdir(session.create_tmp())
     session.run("python", "-m", "httpx_cassette", "demo", *session.posargs)
@@ -98,7 +98,8 @@ def matrix(session: nox.Session, clients: str) -> None:
     else:
         is_oldest_python = session.python == PYTHONS[0]
         # The tests run on anyio's plugin, and need a newer one of it.
-        pins = [pin for pin in oldest(PROJECT["project"]["dependencies"]) if not pin.startswith("anyio")]
+        needed = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["cli"]]
+        pins = [pin for pin in oldest(needed) if not pin.startswith("anyio")]
         # The extras of httpx2 bring what decodes bodies, but httpx 0.25.0 has none for zstd.
         group = [*(each for each in group if not each.startswith("httpx2")), "zstandard"]
         if not is_oldest_python:
@@ -230,5 +231,8 @@ def build(session: nox.Session) -> None:
     session.run(python, "-m", "pip", "install", "--quiet", wheel_path, external=True)
     session.chdir(bare)
     session.run(python, "-c", "import httpx_cassette; print(httpx_cassette.__version__)", external=True)
+    # The package replays without the command, which says what it lacks.
+    session.run(python, "-m", "httpx_cassette", "demo", external=True, success_codes=[1])
+    session.run(python, "-m", "pip", "install", "--quiet", f"{wheel_path}[cli]", external=True)
     session.run(python, "-m", "httpx_cassette", "demo", external=True)
     session.run(str(scripts / "httpx-cassette"), "--help", external=True)

@@ -442,7 +442,10 @@ def test_misses_are_written_anew(folder: Folder) -> None:
         (("--mode", "reccord", "--", "app.py"), "mode='reccord' is not a mode (did you mean 'record'?)"),
         ((), NO_COMMAND),
         (("--",), NO_COMMAND),
-        (("--nonsense", "--", "app.py"), "unrecognized arguments: --nonsense; see httpx-cassette --help"),
+        (
+            ("--nonsense", "--", "app.py"),
+            "there is no option --nonsense (did you mean '--misses'?); see httpx-cassette run --help",
+        ),
         (("--misses",), "argument --misses: expected one argument; see httpx-cassette run --help"),
     ],
     ids=[

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import httpx
 
 from .. import CassetteTransport
@@ -23,7 +24,7 @@ from .._mode import MODE_VARIABLE
 from .._settings import MAX_CALLS_VARIABLE
 from ..stand_in import StandInServer
 
-__all__ = ["run_demo"]
+__all__ = ["command", "run_demo"]
 
 RUNS = 40
 SYSTEM = "You are a patient librarian."
@@ -47,6 +48,13 @@ answer = client.post(
 ).json()
 print(answer["choices"][0]["message"]["content"])
 """
+
+
+@click.command(epilog="Example: httpx-cassette demo")
+@click.option("--keep", metavar="FOLDER", help="leave the program and its cassette in this folder")
+def command(keep: str | None) -> int:
+    """Ask a stand-in model twice, record, stop it, replay 40 runs, edit the prompt and miss."""
+    return run_demo(keep)
 
 
 def run_demo(keep: str | None = None) -> int:

@@ -11,6 +11,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+import click
+
 from .._allowed import ONLY_VARIABLE, allowed_text, is_fingerprint
 from .._budget import calls_made
 from .._errors import OptionError
@@ -19,12 +21,34 @@ from .._ledger import Entry, read_entries
 from .._mode import Mode
 from .._settings import MAX_CALLS_VARIABLE
 from ._command import counted, say, told, watched
+from ._parameters import COUNT, command_to_run, needed
 
-__all__ = ["run_record"]
+__all__ = ["command", "run_record"]
+
+_EXAMPLE = "httpx-cassette record --from misses.jsonl -- python app.py"
 
 #: Calls that are shown: what more there is stands in the file. Of each, so many paths.
 _SHOWN = 10
 _PATHS = 3
+
+
+@command_to_run("--from FILE [--max-calls N] -- COMMAND ...", example=_EXAMPLE)
+@click.option(
+    "--from", "misses", metavar="FILE", required=True, help="what httpx-cassette run --misses wrote"
+)
+@click.option(
+    "--max-calls",
+    metavar="N",
+    type=COUNT,
+    help="the most real calls of all processes together, those that are tried again included",
+)
+def command(words: Sequence[str], misses: str, max_calls: int | None) -> int:
+    """Run a command and make the real calls that an earlier run missed, none other.
+
+    Shows the calls, then runs a command that may make and record these. Any other real call in any process
+    of it is refused, and the exit status is 2.
+    """
+    return run_record(needed(words, _EXAMPLE), misses, max_calls)
 
 
 def run_record(command: Sequence[str], misses: str, max_calls: int | None) -> int:

@@ -10,15 +10,36 @@ import os
 import shlex
 from collections.abc import Sequence
 
+import click
+
 from .._errors import OptionError
 from .._ledger import MISSES_VARIABLE, read_entries
 from .._mode import Mode
 from ._command import counted, say, told, watched
+from ._parameters import command_to_run, needed
 
-__all__ = ["run_run"]
+__all__ = ["command", "run_run"]
+
+_EXAMPLE = "httpx-cassette run --misses misses.jsonl -- python app.py"
 
 #: What a file of misses begins with: an entry, or one that is taken back.
 _BEGINNINGS = (b'{"pid": ', b'-{"pid":')
+
+
+@command_to_run("[--mode MODE] [--misses FILE] -- COMMAND ...", example=_EXAMPLE)
+@click.option(
+    "--mode",
+    metavar="MODE",
+    help="replay (the default); or record, rerecord or live, and then there is no ceiling",
+)
+@click.option("--misses", metavar="FILE", help="write what was missed to this file, anew")
+def command(words: Sequence[str], mode: str | None, misses: str | None) -> int:
+    """Run a command under the replay ceiling: nothing is paid for.
+
+    If any process of it missed a call, the exit status is 2, whatever became of the error; otherwise it is
+    the command's.
+    """
+    return run_run(needed(words, _EXAMPLE), mode, misses)
 
 
 def run_run(command: Sequence[str], mode: str | None, misses: str | None) -> int:

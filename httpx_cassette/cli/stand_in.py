@@ -12,11 +12,25 @@ import sys
 import threading
 from collections.abc import Sequence
 
+import click
+
 from .._exit import LEDGER_VARIABLE, is_named_for
 from ..stand_in import StandInServer
 from ._command import run_command
+from ._parameters import command_to_run
 
-__all__ = ["run_stand_in"]
+__all__ = ["command", "run_stand_in"]
+
+_EXAMPLE = "HTTPX_CASSETTE_MODE=record httpx-cassette stand-in -- python app.py"
+
+
+@command_to_run("[--port PORT] [-- COMMAND ...]", example=_EXAMPLE)
+@click.option(
+    "--port", metavar="PORT", type=int, default=8377, show_default=True, help="where to listen; 0 is anywhere"
+)
+def command(words: Sequence[str], port: int) -> int:
+    """Run a command with OPENAI_BASE_URL set to a stand-in for a model; or serve till Ctrl-C."""
+    return run_stand_in(words, port)
 
 
 def run_stand_in(command: Sequence[str], port: int) -> int:

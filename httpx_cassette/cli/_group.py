@@ -1,0 +1,156 @@
+"""The group of all commands: which there are, and what misuse and errors say.
+
+A command is a module of this package that is named for it and has a :class:`click.Command` as ``command``. It
+is imported when it is run, or asked for its help: ``run`` must not wait for what ``show`` needs. What a
+command's callback returns is its exit status; ``None`` is fine.
+
+Nothing here knows what a command does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+from click.shell_completion import CompletionItem, shell_complete
+
+from .. import __version__
+from .._errors import CassetteError
+from .._suggest import nearest_name
+from ._command import CannotRun, say
+
+__all__ = ["COMMANDS", "GROUP", "run_command_line"]
+
+#: Command -> what it does in a line, in the order of the help, in which they are not imported.
+COMMANDS = {
+    "run": "run a command in replay, and end with 2 if any process of it missed",
+    "record": "run a command and make the real calls that an earlier run missed, none other",
+    "demo": "show the whole thing on this machine: no key, no network, under ten seconds",
+    "stand-in": "serve answers that look like OpenAI's, to record against where there is no key",
+}
+
+_NAME = "httpx-cassette"
+
+#: Set by the script that a shell runs at each TAB; ``_HTTPX_CASSETTE_COMPLETE=bash_source httpx-cassette``
+#: prints that script.
+_COMPLETE = "_HTTPX_CASSETTE_COMPLETE"
+
+
+class _Commands(click.Group):
+    """Knows its commands by name, and imports the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".{cmd_name.replace('-', '_')}", __package__)
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            raise click.UsageError(f"there is no command {args[0]!r}{nearest_name(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items()]
+        found = [each for each in names if each.value.startswith(incomplete)]
+        return found or click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 fine, 1 could not do it, 2 a miss or a finding.",
+)
+@click.version_option(__version__, message="httpx_cassette %(version)s")
+@click.pass_context
+def GROUP(context: click.Context) -> None:
+    """Record each exchange with a language model once, replay it offline for ever."""
+    if context.invoked_subcommand is None:
+        raise click.UsageError("the following arguments are required: COMMAND", context)
+
+
+def run_command_line(words: Sequence[str]) -> int:
+    """Run one command and return its exit status.
+
+    Args:
+        words: What follows the command's name.
+    """
+    if instruction := os.environ.get(_COMPLETE):
+        return shell_complete(GROUP, {}, _NAME, _COMPLETE, instruction)
+    # Not by click's own ``main``, which has the status of a miss for misuse, and none for Ctrl-C.
+    try:
+        with GROUP.make_context(_NAME, list(words)) as context:
+            status: int | None = GROUP.invoke(context)
+            return status or 0
+    except click.exceptions.Exit as left:  # ``--help`` and ``--version``.
+        return left.exit_code
+    except click.ClickException as error:
+        _say_error(_said(error))
+        return 1
+    except CassetteError as error:
+        _say_error(str(error))
+        return error.status if isinstance(error, CannotRun) else 1
+    except (KeyboardInterrupt, click.Abort):
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # Whoever read the output has seen enough (``| head``); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _say_error(text: str) -> None:
+    from .._excerpt import escape
+
+    # It may quote a file.
+    say(f"Error: {escape(text)}")
+
+
+def _said(error: click.ClickException) -> str:
+    """Return what is wrong with a command line, in one sentence that ends with where to read more."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    more = "" if context is None else f"; see {context.command_path} --help"
+    return f"{_sentence(error, context)}{more}"
+
+
+def _sentence(error: click.ClickException, context: click.Context | None) -> str:
+    # In words of our own where click's differ from release to release.
+    if isinstance(error, click.NoSuchOption):
+        options = [option for each in _parameters(context) for option in each.opts if option.startswith("-")]
+        return f"there is no option {error.option_name}{nearest_name(error.option_name, options)}"
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return f"the following arguments are required: {_named(error.param)}"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return f"argument {_named(error.param)}: {_without_stop(error.message)}"
+    if isinstance(error, click.BadOptionUsage) and "requires" in error.message:
+        return f"argument {error.option_name}: expected one argument"
+    return _without_stop(error.format_message())
+
+
+def _parameters(context: click.Context | None) -> Sequence[click.Parameter]:
+    return [] if context is None else context.command.get_params(context)
+
+
+def _named(parameter: click.Parameter) -> str:
+    """Return a parameter as it is typed: ``--from``, or ``FILE``."""
+    if isinstance(parameter, click.Argument):
+        return str(parameter.metavar or parameter.human_readable_name).removesuffix("...")
+    return max(parameter.opts, key=len)
+
+
+def _without_stop(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip().removesuffix(".")
