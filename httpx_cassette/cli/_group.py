@@ -73,6 +73,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
+    subcommand_metavar="COMMAND ...",
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 fine, 1 could not do it, 2 a miss or a finding.",
 )
@@ -100,7 +101,7 @@ def run_command_line(words: Sequence[str]) -> int:
     except click.exceptions.Exit as left:  # ``--help`` and ``--version``.
         return left.exit_code
     except click.ClickException as error:
-        _say_error(_said(error))
+        _say_error(_said(error, words))
         return 1
     except CassetteError as error:
         _say_error(str(error))
@@ -120,14 +121,16 @@ def _say_error(text: str) -> None:
     say(f"Error: {escape(text)}")
 
 
-def _said(error: click.ClickException) -> str:
+def _said(error: click.ClickException, words: Sequence[str]) -> str:
     """Return what is wrong with a command line, in one sentence that ends with where to read more."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    more = "" if context is None else f"; see {context.command_path} --help"
-    return f"{_sentence(error, context)}{more}"
+    if not isinstance(error, click.UsageError):
+        return _without_stop(error.format_message())
+    # Not by the context of the error: some have none.
+    command = " ".join([_NAME, *(words[:1] if words and words[0] in COMMANDS else [])])
+    return f"{_sentence(error, error.ctx)}; see {command} --help"
 
 
-def _sentence(error: click.ClickException, context: click.Context | None) -> str:
+def _sentence(error: click.UsageError, context: click.Context | None) -> str:
     # In words of our own where click's differ from release to release.
     if isinstance(error, click.NoSuchOption):
         options = [option for each in _parameters(context) for option in each.opts if option.startswith("-")]
