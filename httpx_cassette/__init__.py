@@ -31,10 +31,12 @@ if typing.TYPE_CHECKING:
         SystemPromptMissing,
         WrongClientError,
     )
+    from ._exchange import Exchange
     from ._explain import Explanation
     from ._fingerprint import KEY_VERSION
     from ._ledger import expected_miss
     from ._mode import Mode
+    from ._opened import Recordings, open  # noqa: A004  # people write httpx_cassette.open
     from ._policy import KeyPolicy
     from ._redact import Redaction
     from ._session import Stats
@@ -58,18 +60,21 @@ __all__ = [
     "CassetteUnused",
     "CassetteVersionError",
     "CassetteWriteError",
+    "Exchange",
     "Explanation",
     "KeyPolicy",
     "Mode",
     "NetworkRefused",
     "OpenCassette",
     "OptionError",
+    "Recordings",
     "Redaction",
     "Served",
     "Stats",
     "SystemPromptMissing",
     "WrongClientError",
     "expected_miss",
+    "open",
     "use_cassette",
 ]
 
@@ -81,15 +86,18 @@ _HOMES = {
     "Call": "_call",
     "Cassette": "_cassette",
     "CassetteTransport": "_transport",
+    "Exchange": "_exchange",
     "Explanation": "_explain",
     "KEY_VERSION": "_fingerprint",
     "KeyPolicy": "_policy",
     "Mode": "_mode",
     "OpenCassette": "_block",
+    "Recordings": "_opened",
     "Redaction": "_redact",
     "Served": "_answer",
     "Stats": "_session",
     "expected_miss": "_ledger",
+    "open": "_opened",
     "use_cassette": "_use",
 }
 

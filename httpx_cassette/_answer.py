@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._settings import Settings
     from ._sink import Sink
 
-__all__ = ["Forwarded", "Replayed", "Served", "render_script", "replay"]
+__all__ = ["Forwarded", "Replayed", "Served", "cut_script", "render_script", "replay"]
 
 
 @dataclass(slots=True)
@@ -134,17 +134,22 @@ def _check_script(script: list[Any]) -> None:
 
 def render_script(stored: StoredResponse, dialect: str, settings: Settings) -> Iterator[bytes]:
     """Yield the bytes of a recorded stream, one event each, or as wire chunks of a fixed size."""
-    # Where there is none, nothing says how such an event is cut.
-    table = by_name(dialect).stream_in(stored.framing)
-    chunks: Iterator[bytes]
     if settings.noise:
+        # Where there is no table, nothing says how such an event is cut.
+        table = by_name(dialect).stream_in(stored.framing)
         chunks = _render_noisily(stored, table, settings.chunk_size)
-    elif table is not None and stored.is_assembled:
-        chunks = cut_bytes(stored.script, table, settings.chunk_size)
     else:
-        framing = FRAMINGS[stored.framing]
-        chunks = framing.frame(map(framing.render, replay_verbatim(stored.script)))
+        chunks = cut_script(stored, dialect, settings.chunk_size)
     return chunks if settings.wire_chunk_size is None else _in_wire_chunks(chunks, settings.wire_chunk_size)
+
+
+def cut_script(stored: StoredResponse, dialect: str, size: int) -> Iterator[bytes]:
+    """Yield the bytes of a recorded stream, one event each, texts cut into pieces of so many characters."""
+    table = by_name(dialect).stream_in(stored.framing)
+    if table is not None and stored.is_assembled:
+        return cut_bytes(stored.script, table, size)
+    framing = FRAMINGS[stored.framing]
+    return framing.frame(map(framing.render, replay_verbatim(stored.script)))
 
 
 #: What a client of the standard has to bear; as seen from OpenRouter, Azure and Perplexity.

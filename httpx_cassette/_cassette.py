@@ -19,7 +19,7 @@ import errno
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ._errors import CassetteChanged, CassetteDamaged, CassetteError, CassetteReadOnly
@@ -198,12 +198,24 @@ class Cassette:
             raise CassetteChanged("the line changed under an open cassette; open it again", self.path, number)
         return Recording(line, self.path, number, Head(key, spot.sample, spot.gen, KEY_VERSION), self._real)
 
+    def all_keys(self) -> list[bytes]:
+        """Return the key of every recording, in the order of their first lines, damaged ones included."""
+        view = self._read()
+        return [] if view is None else view.index.keys()
+
     def newest_first(self) -> Iterator[Recording]:
         """Yield every recording that can be read, the last line first."""
+        return self._recordings(lambda count: range(count - 1, -1, -1))
+
+    def oldest_first(self) -> Iterator[Recording]:
+        """Yield every recording that can be read, in the order of their lines."""
+        return self._recordings(range)
+
+    def _recordings(self, order: Callable[[int], Iterable[int]]) -> Iterator[Recording]:
         view = self._read()
         if view is None:
             return
-        for entry in range(len(view.index.states) - 1, -1, -1):
+        for entry in order(len(view.index.states)):
             try:
                 line = view.line(entry)
                 head = read_head(line) if view.is_good(entry, line) else None

@@ -16,7 +16,7 @@ from ._call import Json
 from ._difference import MISSING, Change, Missing, common_prefix
 from ._digests import is_digest
 
-__all__ = ["cut", "escape", "remark", "show_change"]
+__all__ = ["cut", "escape", "escape_lines", "remark", "show_change"]
 
 # A line of a report is read in a terminal of 80 to 120 columns.
 _WIDTH = 110
@@ -42,6 +42,11 @@ def escape(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escaped(character) for character in text)
+
+
+def escape_lines(text: str) -> str:
+    """Return a text of several lines with everything invisible in them written as an escape."""
+    return text if text.isprintable() else "\n".join(map(escape, text.split("\n")))
 
 
 def cut(text: str, limit: int) -> str:

@@ -127,6 +127,10 @@ class Index:
         """The lines that were found damaged, by their numbers."""
         return sorted(Damage(number, reason) for number, reason in list(self._damage.items()))
 
+    def keys(self) -> list[bytes]:
+        """Return every key, in the order of their first lines."""
+        return list(self._latest)
+
     def entries(self, key: bytes) -> list[int]:
         """Return the entries of a key, the last line first."""
         entry = self._latest.get(key)

@@ -38,10 +38,17 @@ class Part(NamedTuple):
 #: From top to bottom.
 PARTS = {
     "edges": Part(
-        "__main__ cli cli.* pytest_plugin pytest_plugin.* _price _usage",
-        "package transport flow miss ledger settings listening key cassette redact data stand-in",
+        "__main__ cli cli.* pytest_plugin pytest_plugin.* _price",
+        "package reading transport flow miss ledger settings listening key cassette redact data stand-in",
     ),
-    "package": Part("__init__", "transport flow ledger settings key cassette redact data"),
+    "package": Part("__init__", "reading transport flow ledger settings key cassette redact data"),
+    # Recordings as people read them: no key and no replay depends on it.
+    "reading": Part(
+        "_opened _verification _exchange _notebook _usage readers readers.anthropic_messages "
+        "readers.cohere readers.gemini readers.mistral_conversations readers.ollama "
+        "readers.openai_responses readers.chat readers._said",
+        "flow miss dialects key cassette redact canonical data",
+    ),
     "transport": Part(
         "_use _patching _guard _block httpx2 _transport _driver _library _bodies _waiting",
         "flow ledger settings key cassette redact data",

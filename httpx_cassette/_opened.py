@@ -1,0 +1,129 @@
+"""A cassette as people and notebooks read it: an iterable of exchanges.
+
+Reading is by line: nothing but the index stays in memory, whatever the size of the file. A line that is
+damaged is named and passed over, an answer that was recorded anew since is marked as superseded.
+What an exchange says is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+
+from ._cassette import Cassette
+from ._errors import CassetteError
+from ._excerpt import cut
+from ._exchange import Exchange
+from ._index import Damage
+from ._notebook import table_html
+from ._recording import Recording
+
+__all__ = ["Recordings", "open"]
+
+#: Rows of a cassette that a notebook shows.
+_ROWS = 20
+
+
+def open(path: str | os.PathLike[str]) -> Recordings:  # noqa: A001  # people write httpx_cassette.open
+    """Open a cassette to read what is in it.
+
+    Args:
+        path: The file.
+
+    Raises:
+        CassetteError: There is no such file, or it is none.
+    """
+    cassette = Cassette(path)
+    if not cassette.exists:
+        raise CassetteError("there is no such file", cassette.path)
+    return Recordings(cassette)
+
+
+class Recordings:
+    """The recordings of a cassette, in the order of their lines; :func:`open` makes it.
+
+    May be iterated more than once, and reads the file each time.
+
+    Args:
+        cassette: The cassette.
+    """
+
+    def __init__(self, cassette: Cassette) -> None:
+        self._cassette = cassette
+        self._is_read = False
+
+    def __iter__(self) -> Iterator[Exchange]:
+        """Yield each recording that is intact.
+
+        Raises:
+            CassetteDamaged: The file as a whole cannot be trusted.
+        """
+        for recording in self._cassette.oldest_first():
+            yield Exchange(recording, self._is_superseded(recording))
+        self._is_read = True
+
+    def __repr__(self) -> str:
+        return f"<Recordings {self.path}>"
+
+    @property
+    def path(self) -> str:
+        """The file, as it was named."""
+        return self._cassette.path
+
+    @property
+    def damaged(self) -> list[Damage]:
+        """Lines that nothing is answered from, with the reason; reads the whole file, unless it was."""
+        if not self._is_read:
+            for _ in self._cassette.oldest_first():
+                pass
+        return self._cassette.damage
+
+    @property
+    def other_versions(self) -> dict[int, int]:
+        """How many recordings there are of each other key version; they are not iterated."""
+        return self._cassette.other_versions
+
+    @property
+    def fingerprints(self) -> list[str]:
+        """The fingerprint of every recording, each once, 64 hex digits."""
+        return [key.hex() for key in self._cassette.all_keys()]
+
+    def find(self, prefix: str) -> list[Exchange]:
+        """Return the recordings whose fingerprint begins so, in the order of their lines.
+
+        Args:
+            prefix: The first hex digits of a fingerprint, or all of them.
+        """
+        found: list[Exchange] = []
+        for key in self._cassette.all_keys():
+            if key.hex().startswith(prefix.lower()):
+                loaded = (self._cassette.load(spot, key) for spot in self._cassette.spots(key))
+                found += [Exchange(each, self._is_superseded(each)) for each in loaded if each is not None]
+        return sorted(found, key=lambda exchange: exchange.line)
+
+    def _is_superseded(self, recording: Recording) -> bool:
+        head = recording.head
+        spots = self._cassette.spots(head.key)
+        if len(spots) == 1:
+            return False
+        # Of two lines of one sample and generation the last intact one counts.
+        later = [
+            spot for spot in spots if spot[:2] == (head.gen, head.sample) and spot.line > recording.number
+        ]
+        return any(spot.gen > head.gen for spot in spots) or any(
+            self._cassette.load(spot, head.key) is not None for spot in later
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                exchange.fingerprint[:12], exchange.at, exchange.dialect, exchange.model,
+                cut(exchange.question, 80), cut(exchange.text, 80), exchange.finish_words,
+            )
+            for exchange in islice(self, _ROWS)
+        ]  # fmt: skip
+        names = ("fingerprint", "recorded", "dialect", "model", "question", "answer", "finish")
+        count = len(self._cassette)
+        more = f"the first {_ROWS} of {count:,} recordings" if count > _ROWS else ""
+        return table_html(self.path, names, rows, more)
