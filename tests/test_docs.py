@@ -26,8 +26,8 @@ from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
 
-#: The blocks of ``pytest.md`` belong together, and are executed by ``test_docs_pytest.py``.
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name != "pytest.md"]
+#: ``test_docs_pytest.py`` executes the blocks of ``pytest.md``, which belong together; ``cli.md`` is made.
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in ("cli.md", "pytest.md")]
 
 SERVICES = find_blocks((DOCS / "services.md").read_text(encoding="utf-8"))
 

@@ -29,6 +29,9 @@ __all__ = ["COMMANDS", "GROUP", "run_command_line"]
 COMMANDS = {
     "run": "run a command in replay, and end with 2 if any process of it missed",
     "record": "run a command and make the real calls that an earlier run missed, none other",
+    "ls": "list recordings, one in a row: which, when, the question, how it ended, what it took",
+    "show": "show one recording as a person reads it: messages, answer, calls of tools, usage",
+    "verify": "check every line: that it parses, its seal, its key, that no two contradict each other",
     "demo": "show the whole thing on this machine: no key, no network, under ten seconds",
     "stand-in": "serve answers that look like OpenAI's, to record against where there is no key",
 }

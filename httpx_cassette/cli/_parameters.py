@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from .._errors import OptionError
+import httpx_cassette
 
-__all__ = ["COUNT", "Callback", "command_to_run", "needed"]
+from .._errors import CassetteError, OptionError
+
+if TYPE_CHECKING:
+    from .._cassette import Cassette
+    from .._exchange import Exchange
+    from .._opened import Recordings
+
+__all__ = [
+    "COUNT",
+    "Callback",
+    "command_to_run",
+    "file_argument",
+    "find_exchange",
+    "json_option",
+    "key_argument",
+    "needed",
+    "open_cassette",
+    "open_file",
+]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 #: What becomes a command; it returns the exit status.
 Callback: TypeAlias = Callable[..., "int | None"]
@@ -73,3 +96,144 @@ def needed(words: Sequence[str], example: str) -> Sequence[str]:
     if not words:
         raise OptionError(f"no command is given; write it after --, such as: {example}")
     return words
+
+
+# -- cassettes and recordings ---------------------------------------------------------------------------
+
+
+def open_cassette(path: str) -> Recordings:
+    """Open a cassette that a command was given.
+
+    Raises:
+        OptionError: It is ``-``: a cassette is read here and there, which a pipe cannot be.
+        CassetteError: There is no such file, or it is none.
+    """
+    return httpx_cassette.open(_file_name(path))
+
+
+def open_file(path: str) -> Cassette:
+    """Open a cassette whose lines are looked at one by one.
+
+    Raises:
+        OptionError: It is ``-``.
+        CassetteError: There is no such file, or it is none.
+    """
+    cassette = httpx_cassette.Cassette(_file_name(path))
+    if not cassette.exists:
+        raise CassetteError("there is no such file", path)
+    return cassette
+
+
+def _file_name(path: str) -> str:
+    if path == "-":
+        raise OptionError("a cassette cannot be read from a pipe; name its file")
+    return path
+
+
+def find_exchange(recordings: Recordings, key: str, sample: int | None = None) -> Exchange:
+    """Return the one recording that a key names.
+
+    Args:
+        recordings: The cassette.
+        key: The first digits of a fingerprint, or ``:`` and the number of a line.
+        sample: Which of several answers; the first by default.
+
+    Raises:
+        OptionError: It names none, or recordings of several fingerprints.
+    """
+    line = _LINE.fullmatch(key)
+    if line is not None:
+        return _at_line(recordings, int(line[1]))
+    found = recordings.find(key) if key else []
+    fingerprints = list(dict.fromkeys(exchange.fingerprint for exchange in found))
+    if len(fingerprints) > 1:
+        shown = ", ".join(_apart(fingerprints)[:_LISTED])
+        more = f" and {len(fingerprints) - _LISTED:,} more" if len(fingerprints) > _LISTED else ""
+        raise OptionError(
+            f"{len(fingerprints):,} calls of {recordings.path} begin with {key!r}: {shown}{more}"
+        )
+    if not found:
+        raise OptionError(f"no recording of {recordings.path} begins with {key!r}{_nearest(recordings, key)}")
+    current = [exchange for exchange in found if not exchange.superseded]
+    wanted = [exchange for exchange in current if exchange.sample == (sample or 0)]
+    if not wanted and sample is None:
+        wanted = current
+    if not wanted:
+        there = ", ".join(str(exchange.sample) for exchange in current)
+        raise OptionError(f"{fingerprints[0][:12]} has no sample {sample}; there are {there}")
+    return wanted[0]
+
+
+_LINE = re.compile(r":(\d{1,9})")
+
+#: Fingerprints that are listed where several could be meant.
+_LISTED = 10
+
+
+def _at_line(recordings: Recordings, number: int) -> Exchange:
+    for exchange in recordings:
+        if exchange.line == number:
+            return exchange
+    reason = next((damage.reason for damage in recordings.damaged if damage.number == number), "")
+    raise OptionError(f"line {number} of {recordings.path} is {reason or 'no recording'}")
+
+
+def _apart(fingerprints: Sequence[str]) -> list[str]:
+    """Return fingerprints as short as they can be told apart, 12 digits or more."""
+    length = 12
+    while length < 64 and len({each[:length] for each in fingerprints}) < len(fingerprints):
+        length += 4
+    return [each[:length] for each in fingerprints]
+
+
+def _nearest(recordings: Recordings, key: str) -> str:
+    from .._difference import common_prefix
+
+    known = {each[: max(12, len(key))] for each in recordings.fingerprints}
+    if not known:
+        return "; it has none"
+    near = difflib.get_close_matches(key.lower().ljust(12), known, n=3, cutoff=0.4)
+    # By what they begin with alike, where nothing is similar.
+    near = near or sorted(known, key=lambda each: (-common_prefix(each, key.lower()), each))[:3]
+    return f"; the nearest: {', '.join(each[:12] for each in near)}"
+
+
+def _complete_key(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the fingerprints of the file that stands before, with what they are."""
+    path = context.params.get("file")
+    if not isinstance(path, str):
+        return []
+    from .._excerpt import cut
+
+    try:
+        found = open_cassette(path).find(incomplete)[:_COMPLETED]
+    except CassetteError:
+        return []
+    items = {each.fingerprint[:12]: f"{each.model} {cut(each.question, 40)}".strip() for each in found}
+    return [CompletionItem(key, help=text) for key, text in items.items()]
+
+
+#: Fingerprints that a shell is offered.
+_COMPLETED = 50
+
+
+def file_argument(name: str = "file", **options: Any) -> Callable[[_F], _F]:
+    """Make an argument that is a cassette; the callback opens it with :func:`open_cassette`."""
+    return click.argument(
+        name,
+        metavar="FILE..." if options.get("nargs") == -1 else "FILE",
+        type=click.Path(allow_dash=True),
+        **options,
+    )
+
+
+def key_argument(name: str = "key", **options: Any) -> Callable[[_F], _F]:
+    """Make an argument that names a recording of the file before it; see :func:`find_exchange`."""
+    return click.argument(name, metavar="KEY", shell_complete=_complete_key, **options)
+
+
+def json_option(text: str) -> Callable[[_F], _F]:
+    """Make the option ``--json``, which is ``as_json`` in the callback."""
+    return click.option("--json", "as_json", is_flag=True, help=text)

@@ -1,0 +1,174 @@
+"""What is wrong with the recordings of a cassette: line by line, whatever it is, with the number of the line.
+
+The seal of a line says that it is as it was written. What is looked for beside that: that it can be read
+within the limits, that no name stands twice in an object, that an answer can be made of it, that its key is
+that of its request, and that no other line gives another answer to the same call.
+Nothing here writes, and only the index stays in memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from ._call import Json
+from ._cassette import Cassette
+from ._errors import CassetteDamaged, CassetteError
+from ._fingerprint import Draft, hash_document, key_document
+from ._index import Damage
+from ._policy import DEFAULT_POLICY, KeyPolicy
+from ._recording import INCOMPARABLE, Recording
+from .dialects import Dialect, by_name, recognise
+
+__all__ = ["recomputed_key", "verify"]
+
+
+def verify(cassette: Cassette, tell: Callable[[int], None] = lambda size: None) -> Iterator[Damage]:
+    """Yield what is wrong, as it is found; a line may be named more than once.
+
+    Args:
+        cassette: The cassette.
+        tell: Told of the size of each line when it was looked at.
+
+    Raises:
+        CassetteError: The file as a whole cannot be trusted, or cannot be read.
+    """
+    for recording in cassette.oldest_first():
+        for reason in _faults(recording):
+            yield Damage(recording.number, reason)
+        tell(len(recording.line) + 1)
+    # Damaged lines, and those that contradict each other: most of it is known by now.
+    yield from cassette.check()
+
+
+def _faults(recording: Recording) -> Iterator[str]:
+    try:
+        members = recording.members
+    except CassetteDamaged as error:
+        yield error.message
+        return
+    if not _is_as_written(members, recording.line) and (name := _repeated_name(recording.line)) is not None:
+        yield f"the name {name!r} stands twice in an object"
+    if (fault := _fault_of_response(members.get("response"))) is not None:
+        yield f"no answer can be made of it: {fault}"
+    if (fault := _fault_of_key(recording)) is not None:
+        yield fault
+
+
+# -- names that stand twice ----------------------------------------------------------------------------
+
+
+def _is_as_written(members: dict[str, Any], line: bytes) -> bool:
+    """Tell whether JSON is written as it was read: nothing was lost on the way. The usual, fast case."""
+    try:
+        return orjson.dumps(members) == line
+    except TypeError:
+        return False
+
+
+def _repeated_name(line: bytes) -> str | None:
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names: set[str] = set()
+        for name, _ in pairs:
+            if name in names:
+                found.append(name)
+            names.add(name)
+
+    json.loads(line.decode("utf-8"), object_pairs_hook=look, parse_int=str, parse_float=str)
+    return found[0] if found else None
+
+
+# -- the answer ----------------------------------------------------------------------------------------
+
+_BODIES = ("json", "text", "base64", "script")
+
+
+def _fault_of_response(response: Any) -> str | None:
+    if not isinstance(response, dict):
+        return "there is no response"
+    if type(response.get("status")) is not int:
+        return "it has no status"
+    bodies = [name for name in _BODIES if name in response]
+    if len(bodies) != 1:
+        return f"it has {' and '.join(bodies) or 'no body'}, and exactly one of {', '.join(_BODIES)} is due"
+    body = response[bodies[0]]
+    if bodies[0] == "script":
+        return (
+            None
+            if isinstance(body, list) and all(map(_is_event, body))
+            else "its script is no list of events"
+        )
+    if bodies[0] == "json":
+        return None
+    if not isinstance(body, str):
+        return f"its {bodies[0]} is no text"
+    return None if bodies[0] == "text" or _is_base64(body) else "its base64 is none"
+
+
+def _is_event(event: Any) -> bool:
+    return isinstance(event, dict) and ("json" in event or isinstance(event.get("text"), str))
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+# -- the key -------------------------------------------------------------------------------------------
+
+
+def _fault_of_key(recording: Recording) -> str | None:
+    key, written = recording.head.key, by_name(recording.dialect)
+    try:
+        now = recognised(recording.members["request"])
+        if recomputed_key(recording, now) == key:
+            return None
+        # The request was used up: it is read once more.
+        if now is not written and recomputed_key(_again(recording), written) == key:
+            return f"recorded as {written.name}, and such a call is {now.name} by now: none finds it any more"
+    except INCOMPARABLE:
+        return "it holds no request that a key can be computed of"
+    return "its key is not that of its request: edited by hand, or written by something else"
+
+
+def _again(recording: Recording) -> Recording:
+    return Recording(recording.line, recording.path, recording.number, recording.head, recording.real_path)
+
+
+def recognised(request: dict[str, Json]) -> Dialect:
+    """Return the wire format of a stored request, as it is recognised today."""
+    return recognise(urlsplit(str(request["url"])).path, request.get("json"))
+
+
+def recomputed_key(recording: Recording, dialect: Dialect) -> bytes:
+    """Return the key of a stored request under the policy on its line. The request is used up.
+
+    Args:
+        recording: The recording.
+        dialect: The wire format that it is taken for.
+
+    Raises:
+        CassetteError: The recording holds no request.
+        Exception: One of ``INCOMPARABLE``: its request or its policy is none.
+    """
+    request, policy = recording.members["request"], dict(recording.policy)
+    if not isinstance(request, dict):
+        raise CassetteError("the recording holds no request", recording.path, recording.number)
+    prompt_files = policy.pop("prompt_files", None)
+    policy.pop("redact", None)  # Was done before it was stored.
+    host = (urlsplit(str(request["url"])).hostname or "").lower()
+    # To make one for each line takes as long as all the rest.
+    settled = KeyPolicy(**policy) if policy else DEFAULT_POLICY  # type: ignore[arg-type]  # it checks them
+    draft = Draft(request, dialect, settled, host, may_have_dollar=b'"$' in recording.line)
+    return hash_document(key_document(draft, prompt_files if isinstance(prompt_files, dict) else None))

@@ -1,0 +1,94 @@
+"""``httpx-cassette verify``: every line of every file, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from .._errors import CassetteDamaged, CassetteError, CassetteVersionError
+from ._command import counted, say
+from ._parameters import file_argument, json_option, open_file
+from ._terminal import progress, show_json, show_lines
+
+if TYPE_CHECKING:
+    from .._cassette import Cassette
+    from .._index import Damage
+
+__all__ = ["command"]
+
+#: The status of a finding.
+_FINDING = 2
+
+
+@click.command(epilog="Example: httpx-cassette verify tests/cassettes/*.jsonl")
+@file_argument("files", nargs=-1, required=True)
+@json_option("print an object in each line")
+def command(files: Sequence[str], as_json: bool) -> int:
+    """Check every line of cassettes.
+
+    That it parses within the limits, that its seal is right, that its key is that of its request, that no two
+    lines give the same call different answers, that no merge is unresolved; recordings of other key versions
+    are counted. Each finding is named with its file and line, and the exit status is 2.
+    """
+    found = failed = lines = 0
+    for path in files:
+        try:
+            cassette = open_file(path)
+            for damage in _findings(cassette):
+                found += 1
+                _tell(cassette.path, damage, as_json)
+            lines += _looked_at(cassette, as_json)
+        except CassetteError as error:
+            # The other files are looked at all the same.
+            failed += 1
+            say(f"Error: {_plain(str(error))}")
+    if not as_json:
+        well = counted(found, "finding") if found else "nothing found"
+        show_lines(f"{counted(lines, 'recording')} in {counted(len(files) - failed, 'file')}: {well}")
+    return _FINDING if found else 1 if failed else 0
+
+
+def _findings(cassette: Cassette) -> Iterator[Damage]:
+    from .._index import Damage
+    from .._verification import verify
+
+    size = os.path.getsize(cassette.real_path)
+    with progress(f"verify {cassette.path}", size) as bar:
+        try:
+            yield from verify(cassette, bar.advance)
+        except (CassetteDamaged, CassetteVersionError) as error:
+            # Of the file as a whole.
+            yield Damage(error.line or 0, error.message)
+
+
+def _tell(path: str, damage: Damage, as_json: bool) -> None:
+    if as_json:
+        show_json({"file": path, "line": damage.number or None, "finding": damage.reason})
+    else:
+        show_lines(
+            f"{path}:{damage.number}: {damage.reason}" if damage.number else f"{path}: {damage.reason}"
+        )
+
+
+def _looked_at(cassette: Cassette, as_json: bool) -> int:
+    """Return how many recordings there are, and tell what is no finding."""
+    try:
+        count, torn, others = len(cassette), cassette.torn, cassette.other_versions
+    except CassetteError:
+        return 0  # Of the file as a whole, which has been told.
+    if as_json:
+        return count
+    if torn:
+        show_lines(f"{cassette.path}: {counted(torn, 'line')} torn by a crash, which counts as not there")
+    for version, number in sorted(others.items()):
+        show_lines(f"{cassette.path}: {counted(number, 'recording')} of key version {version}, not looked up")
+    return count
+
+
+def _plain(text: str) -> str:
+    from .._excerpt import escape
+
+    return escape(text)
