@@ -20,6 +20,7 @@ CASES = Path(__file__).parent / "conformance" / "cases"
 ASKED = [Message("system", "Be brief."), Message("user", "Weather?\n[image]")]
 CALLED = Message("assistant", "One moment.", "Hm.", (ToolCall("look", '{"at": "Rome"}', "call_1"),))
 RESULT = Message("tool", "Sunny", answers="call_1")
+ROME = '{"at": "Rome"}'
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at": "Rome"}'}}
 ANSWER = Message("assistant", "It is sunny.", "Let me see.", (ToolCall("look", '{"at": "Rome"}', "call_2"),))
 
@@ -223,6 +224,56 @@ def test_items_are_turns_of_their_own() -> None:
 def test_short_ways_to_ask_are_read_too(dialect: str, body: Json, asked: list[str]) -> None:
     """A text where others have messages is a turn of the user."""
     assert asked == [f"{message.role}: {message.text}" for message in read_messages(dialect, body)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "items"),
+    [
+        (
+            "gemini-interactions",
+            "input",
+            [
+                {"type": "function_call", "id": "call_1", "name": "look", "arguments": {"at": "Rome"}},
+                {"type": "function_result", "call_id": "call_1", "result": "Sunny"},
+                {"role": "user", "content": [{"type": "text", "text": "And now?"}]},
+            ],
+        ),
+        (
+            "mistral-conversations",
+            "inputs",
+            [
+                {"type": "function.call", "tool_call_id": "call_1", "name": "look", "arguments": ROME},
+                {"type": "function.result", "tool_call_id": "call_1", "result": "Sunny"},
+                {"role": "user", "content": [{"type": "text", "text": "And now?"}]},
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_calls_and_results_stand_among_the_turns(dialect: str, name: str, items: list[Json]) -> None:
+    """Where they are entries of their own, they are turns of their own."""
+    model = "model" if dialect == "gemini-interactions" else "assistant"
+
+    assert [
+        Message(model, "", tool_calls=CALLED.tool_calls),
+        RESULT,
+        Message("user", "And now?"),
+    ] == read_messages(dialect, {name: items})
+
+
+def test_what_came_of_an_answer_without_an_end_is_read() -> None:
+    """OpenAI's Responses say all of it once more in the end; where that is missing, the deltas count."""
+    call = {"type": "function_call", "call_id": "call_2", "name": "look", "arguments": ""}
+    events: list[Json] = [
+        {"type": "response.reasoning_text.delta", "output_index": 0, "delta": "Let me see."},
+        {"type": "response.output_text.delta", "output_index": 1, "delta": "It is "},
+        {"type": "response.output_text.delta", "output_index": 1, "delta": "sunny."},
+        {"type": "response.output_item.added", "output_index": 2, "item": call},
+        {"type": "response.output_item.added", "output_index": 3, "item": {"type": "message"}},
+        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '{"at": "Rome"}'},
+        {"type": "response.unknown"},
+    ]
+
+    assert [ANSWER] == read_answers("openai-responses", events)
 
 
 def test_every_choice_is_an_answer() -> None:
