@@ -20,6 +20,7 @@ import orjson
 from ._call import Json
 from ._errors import CassetteDamaged, CassetteError
 from ._fingerprint import KEY_VERSION
+from ._layout import lay_out
 from ._line import LINE_VERSION, Head, dump_json, dump_members, parse_line, seal
 from ._parsing import NotJson
 
@@ -37,7 +38,8 @@ class NewRecording:
         dialect: The wire format of the call.
         finish: The finish reason, a list when there are several choices, or ``None``.
         milliseconds: How long the exchange took.
-        response: ``status``, ``headers`` and one of ``json``, ``text``, ``base64``, ``script``.
+        response: ``status``, ``headers`` and one of ``json``, ``text``, ``base64``, ``script``; beside the
+            first perhaps the ``layout`` in which it came.
         request: The request as stored.
         policy: What the key depends on beside the request, where it is not the default.
     """
@@ -259,7 +261,9 @@ def _read_response(response: Any) -> StoredResponse:
         tuple((str(k), str(v)) for k, v in response.get("headers", {}).items()),
     )
     if "json" in response:
-        return StoredResponse(status, headers, "json", dump_json(response["json"]), [], "", True)
+        document, layout = response["json"], response.get("layout")
+        content = dump_json(document) if layout is None else lay_out(document, layout)
+        return StoredResponse(status, headers, "json", content, [], "", True)
     if "text" in response:
         return StoredResponse(status, headers, "text", response["text"].encode("utf-8"), [], "", True)
     if "base64" in response:

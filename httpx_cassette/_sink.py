@@ -26,6 +26,8 @@ from typing import NamedTuple
 from ._call import Json, LiveHead
 from ._decoding import BodyTooLarge, make_decoder
 from ._errors import CassetteError, CassetteStop, CassetteWriteError, is_stop
+from ._layout import find_layout
+from ._line import dump_json
 from ._live_stream import LiveStream, find_framing, redacted_answer, stored_bytes
 from ._parsing import NotJson, parse_json
 from ._recording import NewRecording
@@ -42,6 +44,8 @@ __tracebackhide__ = is_stop
 _KEPT_HEADERS = frozenset(
     {
         "content-type",
+        "content-disposition",  # the name of a file
+        "content-range",  # which part of it this is
         "link",  # the next page of a list: without it a replayed loop ends after the first
         "location",
         "request-id",
@@ -49,6 +53,9 @@ _KEPT_HEADERS = frozenset(
         "apim-request-id",
         "x-amzn-requestid",
         "x-goog-request-id",
+        # Where a file goes, and whether all of it has come: Google's SDKs upload by two calls or more.
+        "x-goog-upload-status",
+        "x-goog-upload-url",
     }
 )
 
@@ -276,6 +283,8 @@ class Sink:
         if framing == "unsure":
             return
         self._is_sniffed = True
+        if framing == "ndjson" and order.dialect is GENERIC and order.request.get("method") == "GET":
+            return  # The results of a batch, or another file of lines: it comes back byte for byte.
         if framing:
             self._stream = LiveStream(framing, order.dialect, order.request.get("json"))
             for data in self._body[:-1]:
@@ -382,6 +391,8 @@ class Sink:
                 if self._is_success and order.dialect.is_failure(document):
                     return Fate("failed", "the answer is an error inside a success")
                 redacted = redacted_answer(document, order.redaction, order.dialect.answer_opaque)
+                if order.dialect is GENERIC and redacted == document:
+                    return self._exact_members(raw, document), None
                 return {"json": redacted}, order.dialect.finish(document)
         if self._received and not self._decoder.is_finished:
             return Fate("truncated", _TORN_ENCODING)
@@ -390,6 +401,23 @@ class Sink:
         except UnicodeDecodeError:
             return stored_bytes(raw, order.redaction), None
         return {"text": text}, None
+
+    def _exact_members(self, raw: bytes, document: Json) -> dict[str, Json]:
+        """Return the members of a JSON body that comes back byte for byte: it may be somebody's file.
+
+        Of the formats that are known the meaning is kept; here nobody knows what else means something.
+        """
+        layout = find_layout(raw, document)
+        if layout is not None:
+            return {"layout": layout, "json": document} if layout else {"json": document}
+        order, text = self._order, raw.decode("utf-8")
+        # As text it could hide a credential behind escapes, which every reader of JSON would undo.
+        is_plain = (
+            order.redaction.text(text) == text
+            and without_values(document, order.lent) == document
+            and order.tripwire.find(dump_json(document)) is None
+        )
+        return {"text": text} if is_plain else {"json": document}
 
     def _kept_headers(self, body: dict[str, Json]) -> dict[str, Json]:
         kept: dict[str, Json] = {}
@@ -406,7 +434,7 @@ class Sink:
 
     def _redacted_header(self, name: str, text: str) -> str:
         redaction = self._order.redaction
-        if name == "location":
+        if name in ("location", "x-goog-upload-url"):
             return redaction.url(text)
         if name == "link":
             # Each is a URL, which may hold a parameter that only its name gives away.

@@ -85,7 +85,9 @@ class Serving:
         max_calls: This transport stops a run that would make one more real call. What
             ``HTTPX_CASSETTE_MAX_CALLS`` allows is counted over all transports of a process, and holds too.
         chunk_size: Characters of text in each delta of a replayed stream.
-        wire_chunk_size: Bytes in each chunk of a replayed stream; ``None`` gives one event a chunk.
+        wire_chunk_size: Bytes in each chunk of a replayed stream; ``None`` gives one event a chunk. So too of
+            text that is no JSON, whole with ``None``, and of what is no text, such as speech: 4,096 bytes
+            with ``None``.
         noise: Adds what real servers of the format add and parsers must bear: empty deltas, comments, pings,
             CRLF.
         on_miss: Called with the :class:`CassetteMiss` before it is raised. By default a miss makes the

@@ -7,6 +7,7 @@ Nothing here knows about prices.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -63,6 +64,10 @@ def _documents(recording: Recording) -> Iterator[Any]:
     response = recording.response()
     if response.kind == "json":
         yield orjson.loads(response.content)
+    elif response.kind == "text" and response.content[:1] == b"{":
+        # JSON that is written in no usual way, or what only begins like it.
+        with contextlib.suppress(orjson.JSONDecodeError):
+            yield orjson.loads(response.content)
     elif response.kind == "script":
         yield from (event["json"] for event in response.script if "json" in event)
 

@@ -72,7 +72,7 @@ PARTS = {
     "listening": Part("_used_elsewhere", "cassette"),
     # The key for its version alone: lines of another one are counted, not indexed.
     "cassette": Part(
-        "_rewrite _shelf _cassette _view _index _open_file _recording _line", "key canonical data"
+        "_rewrite _shelf _cassette _view _index _open_file _recording _layout _line", "key canonical data"
     ),
     "key": Part(
         "_fingerprint _prompt_files _policy _request _multipart _url", "dialect redact canonical data"

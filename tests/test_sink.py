@@ -9,7 +9,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import brotli
@@ -150,7 +150,12 @@ def stream(**options: Any) -> Bench:
     ("content_type", "raw", "dialect", "body"),
     [
         (JSON, ANSWER, OPENAI_CHAT, {"json": json.loads(ANSWER)}),
-        (None, b'{"a": 1.0}', GENERIC, {"json": {"a": 1.0}}),
+        (None, b'{"a":1.0}', GENERIC, {"json": {"a": 1.0}}),
+        (JSON, b'{"a": 1.0}\n', GENERIC, {"layout": "spaced+newline", "json": {"a": 1.0}}),
+        (JSON, b'{\n  "a": 1\n}', GENERIC, {"layout": "indented", "json": {"a": 1}}),
+        (JSON, b'{"a" :1}', GENERIC, {"text": '{"a" :1}'}),
+        (JSON, b'{"a":1, "a":2}', GENERIC, {"text": '{"a":1, "a":2}'}),
+        (JSON, b'\xef\xbb\xbf{"a":1}', GENERIC, {"text": '\ufeff{"a":1}'}),
         ("application/problem+json", b"[1]", GENERIC, {"json": [1]}),
         (JSON, b'{"a": NaN}', GENERIC, {"text": '{"a": NaN}'}),
         (JSON, b"not JSON", GENERIC, {"text": "not JSON"}),
@@ -168,12 +173,54 @@ def stream(**options: Any) -> Bench:
 def test_a_body_is_stored_as_what_it_is(
     content_type: str | None, raw: bytes, dialect: Dialect, body: dict[str, Any]
 ) -> None:
-    """JSON parsed, text as text, anything else as bytes."""
+    """JSON parsed, with the layout that gives its bytes; text as text, anything else as bytes."""
     bench = Bench(content_type, dialect=dialect).whole(raw)
     kept = {} if content_type is None else {"content-type": content_type}
 
     assert {"status": 200, "headers": kept, **body} == bench.response
     assert Fate("recorded") == bench.fate
+
+
+OWN_WORD = "hunter2/hunter2/hunter2"
+
+
+def odd(text: str) -> bytes:
+    """Return JSON that is written in no usual way."""
+    return f'{{"a" :"{text}"}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "order"),
+    [
+        (odd(KEY), {}),
+        # The characters of the body are not those that it says.
+        (odd(KEY.replace("-", "\\u002d")), {}),
+        (odd(OWN_WORD.replace("/", "\\/")), {"lent": frozenset({OWN_WORD})}),
+        # Where a pattern of the user's sees more in the body than in its strings, nothing of that is kept.
+        (odd("b"), {"redaction": Redaction(patterns={"pair": '"a" :"b"'})}),
+    ],
+    ids=["a key", "an escaped key", "an escaped word", "a pattern over the body"],
+)
+def test_json_with_a_secret_is_stored_as_json(raw: bytes, order: dict[str, Any]) -> None:
+    """However it is written: as text it would keep what redaction takes from its strings."""
+    bench = Bench(dialect=GENERIC)
+    bench.sink = Sink(
+        replace(bench.order, **order), LiveHead(200, ((b"content-type", b"application/json"),)), 0.0
+    )
+    bench.whole(raw)
+
+    assert {"status", "headers", "json"} == set(bench.response)
+    assert not any(secret in bench.stored[0].body.decode() for secret in (KEY, OWN_WORD, "u002d", "hunter2"))
+
+
+def test_a_credential_at_hand_is_found_behind_escapes() -> None:
+    """It would not stand in the line as it is, and every reader of the answer would have it."""
+    bench = Bench(dialect=GENERIC, credential=OWN_WORD)
+
+    with pytest.raises(CassetteWriteError):
+        bench.whole(odd(OWN_WORD.replace("/", "\\/")))
+
+    assert [] == bench.stored
 
 
 def test_the_announced_length_ends_a_body() -> None:

@@ -232,12 +232,22 @@ def test_the_last_word_of_a_stream_counts(
     assert Usage(*expected, URL) == usage_of(recording(script(*events)))
 
 
-@pytest.mark.parametrize("response", [{"text": "Yes."}, {"base64": "eWVz"}], ids=["text", "bytes"])
+@pytest.mark.parametrize(
+    "response", [{"text": "Yes."}, {"text": "{}{}"}, {"base64": "eWVz"}], ids=["text", "lines", "bytes"]
+)
 def test_what_is_no_json_says_nothing(response: dict[str, Json]) -> None:
     """Audio and plain text have no usage; the model is that of the request."""
     found = usage_of(recording(response, url=f"{URL}?key=1", body={"model": "tts-1"}))
 
     assert Usage(None, None, 0, "tts-1", URL) == found
+
+
+def test_json_that_is_stored_as_text_says_what_it_cost() -> None:
+    """Embeddings come indented, with numbers written in their own way."""
+    text = '{\n  "model": "text-embedding-3-small", "usage": {"prompt_tokens": 7, "total_tokens": 7}}'
+    found = usage_of(recording({"text": text}))
+
+    assert (7, None, "text-embedding-3-small") == (found.input_tokens, found.output_tokens, found.model)
 
 
 def test_a_recording_that_cannot_be_read_says_nothing() -> None:
