@@ -9,6 +9,7 @@ from . import _exit
 from ._process import LOADING as _LOADING
 
 if typing.TYPE_CHECKING:
+    from . import dialects
     from ._answer import Served
     from ._block import OpenCassette
     from ._call import Call
@@ -73,6 +74,7 @@ __all__ = [
     "Stats",
     "SystemPromptMissing",
     "WrongClientError",
+    "dialects",
     "expected_miss",
     "open",
     "use_cassette",
@@ -96,6 +98,7 @@ _HOMES = {
     "Redaction": "_redact",
     "Served": "_answer",
     "Stats": "_session",
+    "dialects": "dialects",
     "expected_miss": "_ledger",
     "open": "_opened",
     "use_cassette": "_use",
@@ -109,7 +112,8 @@ if not typing.TYPE_CHECKING:  # A checker is to find names that do not exist.
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         with _LOADING:
             home = importlib.import_module(f".{_HOMES.get(name, '_errors')}", __name__)
-        value = globals()[name] = getattr(home, name)
+        # A module that is asked for itself is what was imported.
+        value = globals()[name] = home if name == "dialects" else getattr(home, name)
         return value
 
 

@@ -20,7 +20,7 @@ from ._recording import INCOMPARABLE, Recording
 from ._settings import Settings
 from ._tripwire import Tripwire
 from ._url import read_target
-from .dialects import by_name
+from .dialects import by_name, is_known
 
 __all__ = ["comparison_document", "find_miss"]
 
@@ -43,6 +43,11 @@ def find_miss(
         found = nearest(asked, candidates)
     except Exception as error:  # A miss is a miss: an ordinary exception would be retried or swallowed.
         found, notes = None, (f"the nearest recording was not found: {type(error).__name__}",)
+    notes += tuple(
+        f"recordings of the dialect {name!r} are there, which is not registered in this process; import the "
+        "module that calls httpx_cassette.dialects.register"
+        for name in sorted(candidates.unknown_dialects)
+    )
     text = _last_text(asked)
     facts = MissFacts(
         method=str(asked["method"]),
@@ -139,7 +144,7 @@ def _is_writable(path: str) -> bool:
 
 
 class _Candidates:
-    """The recordings to compare with, newest first; counts on the way those under another policy.
+    """The recordings to compare with, newest first; notes on the way what of them is not as it is here.
 
     Args:
         settings: The options in force.
@@ -149,6 +154,7 @@ class _Candidates:
         self._settings = settings
         self._policy = _keying_policy(settings.policy_on_line())
         self.under_other_policy: Counter[str] = Counter()
+        self.unknown_dialects: set[str] = set()
 
     def __iter__(self) -> Iterator[Candidate]:
         try:
@@ -162,6 +168,8 @@ class _Candidates:
     def _read(self, recording: Recording) -> Candidate | None:
         try:
             document = comparison_document(recording, self._settings)
+            if not is_known(recording.dialect):
+                self.unknown_dialects.add(recording.dialect)
             if self._policy != _keying_policy(recording.policy):
                 self.under_other_policy[recording.path] += 1
         except INCOMPARABLE:

@@ -75,7 +75,7 @@ def _documents(recording: Recording) -> Iterator[Any]:
 def _holders(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the objects in which usage may stand: an answer, or the answer inside an event."""
     yield document
-    for name in ("response", "message", "delta", "interaction", "x_groq"):
+    for name in ("response", "message", "delta", "interaction", "result", "x_groq"):
         inner = document.get(name)
         if isinstance(inner, dict):
             yield inner

@@ -1,7 +1,7 @@
 """What a stand-in says in the formats that it does not know by itself.
 
-Responses, Messages, Gemini, Cohere and Ollama, for ``StandInServer(answer=...)``. The n-th answer is worded
-differently from the one before it, so that only a replay can say the same twice.
+Responses, Messages, Gemini, Cohere, Ollama and Workers AI, for ``StandInServer(answer=...)``. The n-th answer
+is worded differently from the one before it, so that only a replay can say the same twice.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ def answer(asked: Asked, nth: int) -> Reply | None:
             return _reply({**lines[-1], "message": {"role": "assistant", "content": words}}, None)
         written = (json.dumps(line).encode() + b"\n" for line in lines)
         return Reply(200, written, {"content-type": "application/x-ndjson"})
+    if "/ai/run/" in path:
+        body = json.loads(asked.body)
+        whole = {"result": {"response": words, "usage": {}}, "success": True, "errors": [], "messages": []}
+        return _reply(whole, _workers_ai_events(words) if body.get("stream") else None)
     if path.endswith(":generateContent"):
         return _reply(_candidate(words, "STOP"), None)
     if path.endswith(":streamGenerateContent") and "alt=sse" in query:
@@ -241,3 +245,13 @@ def _conversation_events(nth: int, words: str) -> Iterator[bytes]:
     ]
     for each in said:
         yield _event(each, each["type"])
+
+
+# -- Cloudflare's Workers AI ---------------------------------------------------------------------------
+
+
+def _workers_ai_events(words: str) -> Iterator[bytes]:
+    for number, piece in enumerate(_pieces(words)):
+        yield _event({"response": piece, "p": "abcdefghij"[number % 7 :]})
+    yield _event({"response": "", "usage": {"prompt_tokens": 27, "completion_tokens": 12}})
+    yield b"data: [DONE]\n\n"

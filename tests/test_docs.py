@@ -26,8 +26,11 @@ from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
 
-#: ``test_docs_pytest.py`` executes the blocks of ``pytest.md``, which belong together; ``cli.md`` is made.
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in ("cli.md", "pytest.md")]
+#: The blocks of these belong together, and are executed by ``test_docs_pytest.py`` and
+#: ``test_docs_dialects.py``; ``cli.md`` is made.
+TOLD_AS_ONE = ("cli.md", "dialects.md", "pytest.md")
+
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in TOLD_AS_ONE]
 
 SERVICES = find_blocks((DOCS / "services.md").read_text(encoding="utf-8"))
 

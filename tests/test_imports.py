@@ -41,7 +41,7 @@ PARTS = {
         "__main__ cli cli.* pytest_plugin pytest_plugin.* _price",
         "package reading transport flow miss ledger settings listening key cassette redact data stand-in",
     ),
-    "package": Part("__init__", "reading transport flow ledger settings key cassette redact data"),
+    "package": Part("__init__", "reading transport flow ledger settings dialects key cassette redact data"),
     # Recordings as people read them: no key and no replay depends on it.
     "reading": Part(
         "_opened _verification _exchange _notebook _usage readers readers.anthropic_messages "
@@ -60,7 +60,7 @@ PARTS = {
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
     "ledger": Part("_ledger _expected_miss _hooks _exit _ledger_file", "data listening"),
     "settings": Part("_settings _allowed _project _mode", "listening key cassette redact data"),
-    "dialects": Part("dialects", "providers dialect data"),
+    "dialects": Part("dialects dialects._registry", "providers dialect streams data"),
     # Never each other, whatever their order here.
     "providers": Part(
         "dialects.openai_chat dialects.openai_responses dialects.anthropic_messages dialects.gemini "
@@ -78,9 +78,13 @@ PARTS = {
         "_fingerprint _prompt_files _policy _request _multipart _url", "dialect redact canonical data"
     ),
     "redact": Part("_redact _tripwire _secret_rules _secret_names", "canonical data"),
-    "dialect": Part("dialects._chat dialects._dialect dialects._hosts", "streams canonical data"),
+    "dialect": Part(
+        "dialects._chat dialects._trial dialects._soundness dialects._dialect dialects._hosts",
+        "streams canonical data",
+    ),
     "streams": Part(
-        "dialects._script dialects._cutting dialects._reading dialects._framing", "canonical data"
+        "dialects._script dialects._cutting dialects._ending dialects._reading dialects._framing",
+        "canonical data",
     ),
     "canonical": Part("_canonical _survey _rules _masking _digests _parsing", "data"),
     "stand-in": Part("stand_in _stand_in_answers", "data"),

@@ -2,25 +2,40 @@
 
 A format is recognised by the path and the shape of the body, never by the host alone: gateways, proxies and
 local servers speak the same formats under their own names.
+
+What is needed to add one is here: write a :class:`Dialect`, try it with :func:`check_stream`, and
+:func:`register` it.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from .._call import Json
+from .._paths import Paths
+from ._chat import SYSTEM as SYSTEM_MESSAGE
 from ._dialect import Dialect, Endpoint, Folds, Pieces, SystemPrompt
-from .anthropic_messages import ANTHROPIC_MESSAGES
-from .cohere import COHERE
-from .cohere_v1 import COHERE_V1
-from .gemini import GEMINI
-from .gemini_interactions import GEMINI_INTERACTIONS
-from .generic import GENERIC
-from .mistral import MISTRAL
-from .mistral_conversations import MISTRAL_CONVERSATIONS
-from .ollama import OLLAMA
-from .openai_chat import OPENAI_CHAT
-from .openai_responses import OPENAI_RESPONSES
+from ._ending import At, Ends
+from ._framing import Event
+from ._reading import Noise, StreamProgress, StreamTable
+from ._registry import (
+    ANTHROPIC_MESSAGES,
+    COHERE,
+    COHERE_V1,
+    DIALECTS,
+    GEMINI,
+    GEMINI_INTERACTIONS,
+    GENERIC,
+    MISTRAL,
+    MISTRAL_CONVERSATIONS,
+    OLLAMA,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    by_name,
+    is_known,
+    recognise,
+    register,
+    unregister,
+)
+from ._trial import CheckedStream, check_stream
 
 __all__ = [
     "ANTHROPIC_MESSAGES",
@@ -35,54 +50,25 @@ __all__ = [
     "OLLAMA",
     "OPENAI_CHAT",
     "OPENAI_RESPONSES",
+    "SYSTEM_MESSAGE",
+    "At",
+    "CheckedStream",
     "Dialect",
     "Endpoint",
+    "Ends",
+    "Event",
     "Folds",
+    "Json",
+    "Noise",
+    "Paths",
     "Pieces",
+    "StreamProgress",
+    "StreamTable",
     "SystemPrompt",
     "by_name",
+    "check_stream",
+    "is_known",
     "recognise",
+    "register",
+    "unregister",
 ]
-
-#: Every wire format, the most frequent first.
-DIALECTS = (
-    OPENAI_CHAT,
-    ANTHROPIC_MESSAGES,
-    OPENAI_RESPONSES,
-    GEMINI,
-    GEMINI_INTERACTIONS,
-    MISTRAL,
-    MISTRAL_CONVERSATIONS,
-    OLLAMA,
-    COHERE,
-    COHERE_V1,
-    GENERIC,
-)
-
-_BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
-
-
-@lru_cache(maxsize=512)
-def _spoken_at(path: str) -> tuple[tuple[Endpoint, Dialect], ...]:
-    """Return what may be spoken at a path. Kept: each hit pays for this, and programs call few paths."""
-    return tuple(
-        (endpoint, dialect) for dialect in DIALECTS for endpoint in dialect.endpoints if endpoint.is_at(path)
-    )
-
-
-def recognise(path: str, body: Json) -> Dialect:
-    """Return the dialect of a call.
-
-    Args:
-        path: The path of the URL.
-        body: The parsed body, or ``None`` where it is not JSON.
-    """
-    for endpoint, dialect in _spoken_at(path):
-        if endpoint.fits(body):
-            return dialect
-    return GENERIC
-
-
-def by_name(name: str) -> Dialect:
-    """Return the dialect that a recording names; one that this release does not know is generic."""
-    return _BY_NAME.get(name, GENERIC)

@@ -138,6 +138,10 @@ ANSWERS: dict[str, tuple[Json, tuple[Any, ...]]] = {
         {"model": "llama-3.3", "x_groq": {"usage": {"prompt_tokens": 4, "completion_tokens": 2}}},
         (4, 2, 0, "llama-3.3"),
     ),
+    "workers-ai": (
+        {"result": {"response": "Yes.", "usage": {"prompt_tokens": 4, "completion_tokens": 2}}},
+        (4, 2, 0, "asked for"),
+    ),
     "embeddings": ({"model": "embedding-3", "usage": {"prompt_tokens": 16}}, (16, None, 0, "embedding-3")),
     "nothing": ({"model": "gpt-4o"}, (None, None, 0, "gpt-4o")),
     "nonsense": (

@@ -22,6 +22,7 @@ from httpx_cassette import (
     NetworkRefused,
     OpenCassette,
     Redaction,
+    dialects,
     use_cassette,
 )
 
@@ -138,6 +139,54 @@ async def decorated() -> None:
     assert_type(list(fixture()), list[int])
     assert_type([each async for each in async_fixture()], list[int])
     plain("1")  # type: ignore[arg-type]
+
+
+class Progress:
+    """What watches a stream that says in a way of its own that it is over."""
+
+    awaits_more = False
+
+    def __init__(self) -> None:
+        self.is_complete = self.is_terminated = False
+        self.error: str | None = None
+        self.finish: dialects.Json = None
+
+    def expect(self, request: dialects.Json) -> None:
+        """Any progress is told what was asked."""
+
+    def observe(self, event: dialects.Event, value: dialects.Json) -> None:
+        """And every event."""
+        self.is_complete |= isinstance(value, dict) and value.get("left") == 0
+
+
+def has_failed(answer: dialects.Json) -> bool:
+    """A predicate on a whole answer."""
+    return isinstance(answer, dict) and answer.get("success") is False
+
+
+def dialect() -> None:
+    """A wire format of one's own."""
+    stream = dialects.StreamTable(text=("say",), last=("usage",), progress=dialects.Ends(marks=("[DONE]",)))
+    mine = dialects.register(
+        dialects.Dialect(
+            "my-gateway",
+            endpoints=(dialects.Endpoint("/ask", has={"q": str}, has_one={"n": (int, str)}),),
+            text=dialects.Paths(["q"]),
+            system=dialects.SYSTEM_MESSAGE,
+            folds=dialects.Folds(defaults={"n": 1}, is_own_host=lambda host: host == "example.com"),
+            stream=stream,
+            other_streams=(dialects.StreamTable(progress=Progress, framing="ndjson", text=("say",)),),
+            finish=dialects.At("why"),
+            is_failure=has_failed,
+        )
+    )
+    assert_type(mine, dialects.Dialect)
+    assert_type(dialects.check_stream(mine, b"").texts, dict[str, str])
+    httpx_cassette.dialects.unregister(mine)
+    dialects.unregister("my-gateway")
+    dialects.register("my-gateway")  # type: ignore[arg-type]
+    dialects.Ends(mark="[DONE]")  # type: ignore[call-arg]
+    dialects.StreamTable(text=("say",))  # type: ignore[call-arg]
 
 
 def block_errors() -> None:
