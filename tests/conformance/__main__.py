@@ -34,6 +34,7 @@ from ._openai_responses import OpenAIResponsesJudge
 from ._report import FileReport, as_data, as_text
 from ._sabotage import SABOTAGES, sabotaged
 from ._trial import Outcome, try_exchange
+from ._unknown import try_unknown
 
 #: Dialect -> the SDK that judges it.
 JUDGES: dict[str, Callable[[Exchange], Judge]] = {
@@ -109,12 +110,10 @@ def _try_file(path: Path, every: int, transport: type[CassetteTransport], folder
     for number, exchange in enumerate(chosen):
         _show_progress(path.stem, number, len(chosen))
         dialect = recognise(urlsplit(exchange.url).path, exchange.body).name
-        # To delete an answer is no call that a model answers.
-        make_judge = JUDGES.get(_judged_as(dialect, exchange)) if exchange.method != "DELETE" else None
-        if make_judge is None:
+        outcome = _try_safely(exchange, dialect, transport, folder)
+        if outcome is None:
             report.not_judged[dialect] += 1
             continue
-        outcome = _try_safely(exchange, make_judge(exchange), transport, folder)
         if outcome.stored == "verbatim" and path.stem == dialect:
             # Other servers may send what the dialect does not know; its own must not.
             outcome.blame("stored event by event")
@@ -129,12 +128,22 @@ def _judged_as(dialect: str, exchange: Exchange) -> str:
 
 
 def _try_safely(
-    exchange: Exchange, judge: Judge, transport: type[CassetteTransport], folder: Path
-) -> Outcome:
+    exchange: Exchange, dialect: str, transport: type[CassetteTransport], folder: Path
+) -> Outcome | None:
+    """Return what became of an exchange, ``None`` where its SDK is not here."""
+    is_stream = "stream" in exchange.tags
     try:
+        # To delete an answer is no call that a model answers.
+        if dialect == "generic" or exchange.method == "DELETE":
+            return try_unknown(exchange, dialect, transport, folder)
+        make_judge = JUDGES.get(_judged_as(dialect, exchange))
+        if make_judge is None:
+            return None
+        judge = make_judge(exchange)
+        is_stream = judge.is_stream
         return try_exchange(exchange, judge, transport, folder)
     except (Exception, CassetteStop) as error:
-        outcome = Outcome(exchange.id, judge.is_stream)
+        outcome = Outcome(exchange.id, is_stream)
         outcome.blame("raised", f"{type(error).__name__}: {error}")
         return outcome
 

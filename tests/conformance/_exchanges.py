@@ -30,6 +30,7 @@ class Exchange:
         status: The status of the answer.
         headers: Its headers.
         answer: Its body, byte for byte.
+        content_type: That of the request, empty where it is not known.
         tags: What is known about it.
     """
 
@@ -41,6 +42,7 @@ class Exchange:
     headers: dict[str, str]
     answer: bytes
     tags: frozenset[str]
+    content_type: str = ""
 
     def sent(self) -> tuple[dict[str, str], Iterator[bytes]]:
         """Return headers and body as they went over the wire: what came compressed is compressed again."""
@@ -109,4 +111,5 @@ def _read(line: dict[str, Any]) -> Exchange:
         headers=response["headers"],
         answer=answer,
         tags=frozenset(line["tags"]),
+        content_type=request.get("headers", {}).get("content-type", ""),
     )

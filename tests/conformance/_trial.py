@@ -16,7 +16,7 @@ from ._judge import Judge, Verdict
 from ._library import CassetteTransport, http
 from ._said import Difference, Said, first_difference, read_stream
 
-__all__ = ["SETTINGS", "Fault", "Outcome", "Setting", "try_exchange"]
+__all__ = ["SETTINGS", "Fault", "Outcome", "Setting", "try_exchange", "upstream"]
 
 
 class Setting(NamedTuple):
@@ -133,7 +133,7 @@ class _Trial:
 
     def run(self) -> None:
         outcome, received = self.outcome, self._received
-        recorder = self._transport(mode="record", next_transport=_upstream(self._exchange))
+        recorder = self._transport(mode="record", next_transport=upstream(self._exchange))
         live = self._ask(recorder)
         self._live_requests = list(self._judge.next_requests(live))
         outcome.sdk_raised = live.raised
@@ -240,7 +240,9 @@ class _Trial:
             self.outcome.blame(what, _show_difference(found), setting)
 
 
-def _upstream(exchange: Exchange) -> http.MockTransport:
+def upstream(exchange: Exchange) -> http.MockTransport:
+    """Return a server that answers any call as it was answered."""
+
     def answer(request: http.Request) -> http.Response:
         headers, chunks = exchange.sent()
         return http.Response(exchange.status, headers=headers, content=chunks)
