@@ -182,7 +182,7 @@ def fuzz(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Execute the code blocks of the README and of ``docs``, those with an SDK too."""
     install(session, "docs")
-    files = [f"tests/test_{name}.py" for name in ("readme", "docs", "docs_pytest", "legacy")]
+    files = [f"tests/test_{name}.py" for name in ("readme", "docs", "docs_dialects", "docs_pytest", "legacy")]
     session.run("python", "-m", "pytest", *files, *session.posargs)
 
 

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from httpx_cassette import CassetteError, OptionError
-from httpx_cassette.dialects import CheckedStream, Dialect, Endpoint, Ends, Event, StreamTable, check_stream
+from httpx_cassette.dialects import (
+    OPENAI_CHAT,
+    CheckedStream,
+    Dialect,
+    Endpoint,
+    Ends,
+    Event,
+    StreamTable,
+    check_stream,
+)
 
 TABLE = StreamTable(
     text=("completion",),
@@ -68,6 +77,14 @@ NO_END = (
     "the stream does not end and would not be recorded; say in the progress of the table what ends it: the "
     "last event of "
 )
+
+
+def test_a_stream_that_says_nothing_may_end() -> None:
+    """With its mark, and without a finish reason."""
+    chat = replace(OPENAI_CHAT, name="my-chat")
+
+    assert CheckedStream(1, 1, {}, None, [{"text": "[DONE]"}]) == check_stream(chat, b"data: [DONE]\n\n")
+
 
 #: The dialect, the body -> the message.
 FAULTS: dict[str, tuple[Dialect, bytes, str]] = {
