@@ -73,7 +73,7 @@ class Ends:
     marks: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     members: Mapping[str, Json] = field(default_factory=dict, hash=False)
-    unfinished: Collection[Json] = ()
+    unfinished: Collection[Json] = field(default=(), hash=False)
     error: tuple[str, ...] = ("error",)
     failures: tuple[str, ...] = ("error",)
 

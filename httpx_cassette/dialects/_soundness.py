@@ -178,6 +178,11 @@ def _check_stream(table: Any) -> None:
     if not table.text:
         raise OptionError("a stream table joins and cuts text; name where it stands: text=('response',)")
     _check_progress(table.progress)
+    try:
+        hash(table)
+    except TypeError as error:
+        # What is made of a table is made once, and found by it.
+        raise OptionError(f"a stream table holds what cannot be hashed: {error}; write a tuple") from None
     table_reader(table)
     Paths(table.opaque)
 

@@ -44,6 +44,7 @@ from tests.colours import lines
 
 URL = "https://gateway.example.com/ask"
 STREAM = StreamTable(text=("say",), progress=Ends(marks=("[END]",)))
+LINES = Ends(members={"done": True}, finish="why", unfinished=["no"])
 
 
 def gateway(name: str = "my-gateway", **members: Any) -> Dialect:
@@ -228,6 +229,15 @@ class Half:
         return "<half>"
 
 
+class Changing:
+    """Makes a progress, and has no hash."""
+
+    __hash__ = None  # type: ignore[assignment]  # on purpose
+
+    def __call__(self) -> Any:
+        return STREAM.progress()
+
+
 def made(**members: Any) -> Callable[[], Any]:
     return lambda: gateway(**members)
 
@@ -342,6 +352,10 @@ REFUSED = {
     ),
     "no opaque path": Refused(streaming(opaque=("a b",)), NO_PATH),
     "no progress": Refused(streaming(progress="[DONE]"), "stream.progress='[DONE]'", PROGRESS),
+    "a progress that changes": Refused(
+        streaming(progress=Changing()),
+        "a stream table holds what cannot be hashed: unhashable type: 'Changing'; write a tuple",
+    ),
     "half a progress": Refused(
         streaming(progress=Half), f"stream.progress made <half>, which has no {HALF}; it takes {PROGRESS}"
     ),
@@ -390,7 +404,10 @@ def test_all_that_a_dialect_can_say_is_taken() -> None:
         system=SYSTEM_MESSAGE,
         folds=Folds(below=((Paths(["a"]), {"b": 1}),)),
         stream=replace(STREAM, totals=(("whole", "say"),), types=frozenset({"a"}), noise=Noise(crlf=True)),
-        other_streams=(replace(STREAM, framing="ndjson"), replace(STREAM, framing="json-array")),
+        other_streams=(
+            replace(STREAM, framing="ndjson", progress=LINES),
+            replace(STREAM, framing="json-array"),
+        ),
         held=functools.partial(list),
     )
 
