@@ -33,7 +33,7 @@ from ._openai_chat import OpenAIChatJudge
 from ._openai_responses import OpenAIResponsesJudge
 from ._report import FileReport, as_data, as_text
 from ._sabotage import SABOTAGES, sabotaged
-from ._trial import Outcome, try_exchange
+from ._trial import SETTINGS, Outcome, Setting, try_exchange
 from ._unknown import try_unknown
 
 #: Dialect -> the SDK that judges it.
@@ -60,11 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     transport = sabotaged(SABOTAGES[options.sabotage]) if options.sabotage else CassetteTransport
     every = 1 if options.full else options.every
+    settings = [Setting(options.chunk_size)] if options.chunk_size else SETTINGS
     try:
         files = [path for folder in options.folders for path in find_files(folder, options.files)]
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # What is stored event by event stands in the table.
-            reports = [_try_file(path, every, transport, Path(folder)) for path in files]
+            reports = [_try_file(path, every, transport, Path(folder), settings) for path in files]
     except NotExchanges as error:
         return _refuse(str(error))
     if not any(report.outcomes for report in reports):
@@ -86,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     chosen.add_argument("--full", action="store_true", help="try every exchange")
     chosen.add_argument("--every", type=_count, default=5, metavar="N", help="try every n-th (default: 5)")
     parser.add_argument("--files", default="*.jsonl", metavar="GLOB", help="try these files only")
+    parser.add_argument(
+        "--chunk-size", type=_count, metavar="N", help="replay cut in this way only, not in eight"
+    )
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
     names = ", ".join(SABOTAGES)
     parser.add_argument("--sabotage", choices=SABOTAGES, metavar="NAME", help=f"falsify replays: {names}")
@@ -103,14 +107,20 @@ def _refuse(message: str) -> int:
     return 2
 
 
-def _try_file(path: Path, every: int, transport: type[CassetteTransport], folder: Path) -> FileReport:
+def _try_file(
+    path: Path,
+    every: int,
+    transport: type[CassetteTransport],
+    folder: Path,
+    settings: Sequence[Setting],
+) -> FileReport:
     exchanges = read_exchanges(path)
     report = FileReport(path.stem, len(exchanges))
     chosen = exchanges[::every]
     for number, exchange in enumerate(chosen):
         _show_progress(path.stem, number, len(chosen))
         dialect = recognise(urlsplit(exchange.url).path, exchange.body).name
-        outcome = _try_safely(exchange, dialect, transport, folder)
+        outcome = _try_safely(exchange, dialect, transport, folder, settings)
         if outcome is None:
             report.not_judged[dialect] += 1
             continue
@@ -128,7 +138,11 @@ def _judged_as(dialect: str, exchange: Exchange) -> str:
 
 
 def _try_safely(
-    exchange: Exchange, dialect: str, transport: type[CassetteTransport], folder: Path
+    exchange: Exchange,
+    dialect: str,
+    transport: type[CassetteTransport],
+    folder: Path,
+    settings: Sequence[Setting],
 ) -> Outcome | None:
     """Return what became of an exchange, ``None`` where its SDK is not here."""
     is_stream = "stream" in exchange.tags
@@ -141,7 +155,7 @@ def _try_safely(
             return None
         judge = make_judge(exchange)
         is_stream = judge.is_stream
-        return try_exchange(exchange, judge, transport, folder)
+        return try_exchange(exchange, judge, transport, folder, settings)
     except (Exception, CassetteStop) as error:
         outcome = Outcome(exchange.id, is_stream)
         outcome.blame("raised", f"{type(error).__name__}: {error}")

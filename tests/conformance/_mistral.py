@@ -116,9 +116,13 @@ class _Client(Protocol):
     def __exit__(self, *raised: object) -> None: ...
 
 
+#: Never used: one that the SDK makes itself costs the set-up of TLS, each time.
+_IDLE = http.AsyncClient(transport=http.MockTransport(lambda request: http.Response(404)))
+
+
 def mistral_over(transport: http.BaseTransport) -> _Client:
     """Return the SDK with its calls going to a transport."""
-    client: _Client = Mistral(api_key="none", client=http.Client(transport=transport))
+    client: _Client = Mistral(api_key="none", client=http.Client(transport=transport), async_client=_IDLE)
     return client
 
 

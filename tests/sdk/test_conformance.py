@@ -212,8 +212,10 @@ def test_the_cases_hold_the_invariants(capsys: pytest.CaptureFixture[str], name:
 def test_a_falsified_replay_is_found(capsys: pytest.CaptureFixture[str], name: str, sabotage: str) -> None:
     """Each sabotage ends the run with 1, and the exchange, the chunk size and the path are named."""
     what, path = EXPECTED[name].falsified[sabotage]
+    every = EXPECTED[name].every
+    # One way of cutting is enough: a judge that is fooled by it is seen to be.
     status = main(
-        [CASES, "--every", EXPECTED[name].every, "--sabotage", sabotage, "--files", f"{name}.jsonl"]
+        [CASES, "--every", every, "--sabotage", sabotage, "--chunk-size", "1", "--files", f"{name}.jsonl"]
     )
     lines = capsys.readouterr().out.splitlines()
     found = [line for line in lines if f"{what} at chunk size 1" in line and f": {path}" in line]
