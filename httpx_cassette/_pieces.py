@@ -99,7 +99,7 @@ def without_spelled_secrets(value: Json, redaction: Redaction) -> Json:
         return {name: without_spelled_secrets(child, redaction) for name, child in value.items()}
     if not isinstance(value, list):
         return value
-    tokens = [item.get("token") if isinstance(item, dict) else item for item in value]
+    tokens = [_token_of(item) for item in value]
     pieces = [token for token in tokens if isinstance(token, str)]
     if len(pieces) > 1 and len(pieces) == len(value):
         spelled = "".join(pieces)
@@ -108,9 +108,19 @@ def without_spelled_secrets(value: Json, redaction: Redaction) -> Json:
     return [without_spelled_secrets(item, redaction) for item in value]
 
 
+def _token_of(item: Json) -> Json:
+    """Return an element of a list, or the token that it is about: a text with a probability is one, too."""
+    if not isinstance(item, dict):
+        return item
+    return item.get("token") if "token" in item or "logprob" not in item else item.get("text")
+
+
 def _without_token(item: Json) -> Json:
     """Return an element of a list that spells a secret, without its part of it."""
     if not isinstance(item, dict):
         return "<redacted:token>"
     hidden: dict[str, Json] = {"token": "<redacted:token>", "bytes": None, "top_logprobs": []}
+    if "token" not in item:
+        # Its number says the same to whoever has the vocabulary.
+        hidden = {"text": "<redacted:token>", "id": None}
     return {name: hidden.get(name, value) for name, value in item.items()}

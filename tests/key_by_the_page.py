@@ -319,7 +319,7 @@ def strip(body: Json, table: dict[str, Any]) -> None:
         if (value := children(body).get(turns)) and isinstance(value, list) and isinstance(value[-1], dict)
         if value[-1].get("role") in table["prefill_roles"]
     ]
-    for place in places_of(body, table["text"], table.get("closed", [])):
+    for place in places_of(body, table.get("text", []), table.get("closed", [])):
         holder, text = at(body, place[:-1]), at(body, place)
         is_signed = any(name in holder for name in table.get("signed", []))
         if isinstance(text, str) and place[:2] not in prefills and not is_signed:

@@ -407,7 +407,8 @@ def _read_object(node: _Node, value: dict[str, Json], indexes: tuple[int, ...], 
         # Two choices of one index, or one without and another that has its position.
         reading.is_ambiguous |= (node.path, indexes) in reading.holders
         reading.holders[node.path, indexes] = value
-    if node.announcers and any(map(value.get, node.announcers)):
+    # An id may be 0, and is said all the same.
+    if node.announcers and any(value.get(name) not in (None, "") for name in node.announcers):
         texts = (value.get(name) for name, child in named.items() if child.rule == "text")
         reading.is_ambiguous |= any(texts)
     for name, item in value.items():

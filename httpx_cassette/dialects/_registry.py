@@ -22,6 +22,7 @@ from .cohere_v1 import COHERE_V1
 from .gemini import GEMINI
 from .gemini_interactions import GEMINI_INTERACTIONS
 from .generic import GENERIC
+from .huggingface import HUGGINGFACE
 from .mistral import MISTRAL
 from .mistral_conversations import MISTRAL_CONVERSATIONS
 from .ollama import OLLAMA
@@ -36,6 +37,7 @@ __all__ = [
     "GEMINI",
     "GEMINI_INTERACTIONS",
     "GENERIC",
+    "HUGGINGFACE",
     "MISTRAL",
     "MISTRAL_CONVERSATIONS",
     "OLLAMA",
@@ -60,6 +62,7 @@ DIALECTS = (
     OLLAMA,
     COHERE,
     COHERE_V1,
+    HUGGINGFACE,
     GENERIC,
 )
 

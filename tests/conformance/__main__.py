@@ -25,7 +25,7 @@ from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._gemini import GeminiJudge
 from ._gemini_interactions import GeminiInteractionsJudge
 from ._judge import Judge
-from ._library import CassetteTransport
+from ._library import IS_HTTPX2, CassetteTransport
 from ._mistral import MistralJudge, is_of_mistral
 from ._mistral_conversations import MistralConversationsJudge
 from ._ollama import OllamaJudge
@@ -53,6 +53,12 @@ if importlib.util.find_spec("cohere") is not None:
     from ._cohere import CohereJudge, CohereV1Judge
 
     JUDGES |= {"cohere": CohereJudge, "cohere-v1": CohereV1Judge}
+
+# So does the hub itself; before its second version it is built on httpx, and not judged by.
+if importlib.util.find_spec("huggingface_hub") is not None and IS_HTTPX2:
+    from ._huggingface import HuggingFaceJudge
+
+    JUDGES["huggingface"] = HuggingFaceJudge
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -135,6 +135,12 @@ def _repeat_a_whole_call(events: list[dict[str, Any]]) -> None:
         if call["id"] != calls[0]["id"]:
             call |= {name: calls[0][name] for name in ("id", "tool_call_id")}
             return
+    # Of text generation, which has no calls: a token gets the number of the first.
+    tokens = [*_tokens(events)]
+    for token in tokens:
+        if token["id"] != tokens[0]["id"]:
+            token["id"] = tokens[0]["id"]
+            return
 
 
 def drop_the_usage(events: list[dict[str, Any]]) -> None:
@@ -144,6 +150,8 @@ def drop_the_usage(events: list[dict[str, Any]]) -> None:
             for name in ("usage", "usageMetadata", "eval_count", "meta"):
                 if isinstance(holder, dict):
                     holder.pop(name, None)
+        if "token" in event:
+            event.pop("details", None)
 
 
 SABOTAGES: dict[str, Sabotage] = {
@@ -173,6 +181,13 @@ def _messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for event in events:
         if "created_at" in event:
             yield event.get("message") or event
+
+
+def _tokens(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the tokens of Hugging Face's text generation."""
+    for event in events:
+        if isinstance(event.get("token"), dict):
+            yield event["token"]
 
 
 def _cohere_messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -254,6 +269,9 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
         for name in ("content", "thinking", "response"):
             if message.get(name):
                 yield name, message, name
+    for token in _tokens(events):
+        if token.get("text"):
+            yield "token", token, "text"
     for index, block in _blocks(events):
         for name in ("text", "thinking", "partial_json"):
             if block.get(name):

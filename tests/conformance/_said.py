@@ -31,6 +31,7 @@ class Rules:
             between events of different places but, within a lane, their order.
         lane: The member that names the lane, where events of several may come by turns otherwise.
         ends: Types of events that end the stream.
+        is_last: Tells of another event that it ends the stream.
         failures: Types of events that say that it failed.
         fails: Returns what another event says of a failure.
         pings: Types of events that need not be kept.
@@ -52,6 +53,7 @@ class Rules:
     place: tuple[str, ...] = ()
     lane: str = ""
     ends: frozenset[Any] = frozenset()
+    is_last: Callable[[dict[str, Any]], bool] = lambda document: False
     failures: frozenset[str] = frozenset()
     fails: Callable[[dict[str, Any]], Any] = lambda document: None
     pings: frozenset[str] = frozenset()
@@ -220,7 +222,7 @@ class _Reader:
         kind = document.get(rules.kind)
         if document.get("error") or kind in rules.failures or rules.fails(document):
             said.error = json.dumps(document.get("error", document))
-        said.is_terminated |= kind in rules.ends
+        said.is_terminated |= kind in rules.ends or rules.is_last(document)
         self._is_whole = kind in rules.whole
         number = document.get(rules.number)
         if isinstance(number, int):

@@ -29,6 +29,7 @@ class Expected(NamedTuple):
         not_kept: What a recording does not keep.
         falsified: Sabotage -> what it shows in at chunk size 1, and how the path begins that differs.
         every: Every how many of the cases are enough to find each out.
+        is_joined: Whether fewer events are stored than were received.
     """
 
     equal: int
@@ -36,6 +37,7 @@ class Expected(NamedTuple):
     not_kept: dict[str, int]
     falsified: dict[str, tuple[str, str]]
     every: str = "2"
+    is_joined: bool = True
 
 
 EXPECTED = {
@@ -86,6 +88,18 @@ EXPECTED = {
             "repeat-a-tool-id": ("SDK object", "calls.0.name"),
             "drop-the-usage": ("SDK object", "events[1].response.meta"),
         },
+    ),
+    "huggingface": Expected(
+        28,
+        {"error event": 2, "error in a success": 1, "status 429": 1, "truncated": 2},
+        {},
+        {
+            "drop-a-character": ("SDK object", "tokens[0].token.text"),
+            "swap-two-deltas": ("SDK object", "tokens[0].token.text"),
+            "repeat-a-tool-id": ("SDK object", "tokens[1].token.id"),
+            "drop-the-usage": ("SDK object", "tokens[8].details"),
+        },
+        is_joined=False,
     ),
     "ollama": Expected(
         31,
@@ -179,14 +193,14 @@ EXPECTED = {
 }
 
 
-#: Those whose SDK is here; cohere is not in the session of old SDKs.
+#: Those whose SDK is here; cohere and the hub are not in the session of old SDKs.
 NAMES = [name for name in EXPECTED if name in JUDGES]
 
 
 def test_every_judge_has_cases() -> None:
     """And every file of cases says what is expected of it."""
     names = {path.stem for path in (FOLDER / "cases").glob("*.jsonl")}
-    absent = set() if importlib.util.find_spec("cohere") else {"cohere", "cohere-v1"}
+    absent = set() if importlib.util.find_spec("cohere") else {"cohere", "cohere-v1", "huggingface"}
 
     assert names == set(EXPECTED)
     assert names - absent == set(JUDGES)
@@ -203,7 +217,7 @@ def test_the_cases_hold_the_invariants(capsys: pytest.CaptureFixture[str], name:
     assert (0, expected.equal, 0) == (status, report["equal"], report["verbatim"])
     assert report["tried"] == expected.equal + sum(expected.refused.values())
     assert (expected.refused, expected.not_kept) == (report["refused for"], report["not kept"])
-    assert report["events stored"] < report["events received"]
+    assert expected.is_joined is (report["events stored"] < report["events received"])
 
 
 # By the table of the run itself: a new sabotage must be entered above.
