@@ -21,6 +21,7 @@ from httpx_cassette import CassetteStop
 from httpx_cassette.dialects import recognise
 
 from ._anthropic_messages import AnthropicMessagesJudge
+from ._compatible import CompatibleJudge, vendor_of
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
 from ._gemini import GeminiJudge
 from ._gemini_interactions import GeminiInteractionsJudge
@@ -126,10 +127,15 @@ def _try_file(
     for number, exchange in enumerate(chosen):
         _show_progress(path.stem, number, len(chosen))
         dialect = recognise(urlsplit(exchange.url).path, exchange.body).name
-        outcome = _try_safely(exchange, dialect, transport, folder, settings)
-        if outcome is None:
+        outcomes = [
+            _try_safely(exchange, dialect, make_judge, transport, folder, settings)
+            for make_judge in _find_judges(dialect, exchange)
+        ]
+        if not outcomes:
             report.not_judged[dialect] += 1
             continue
+        outcome, *others = outcomes
+        outcome.faults += [fault for other in others for fault in other.faults]
         if outcome.stored == "verbatim" and path.stem == dialect:
             # Other servers may send what the dialect does not know; its own must not.
             outcome.blame("stored event by event")
@@ -138,27 +144,33 @@ def _try_file(
     return report
 
 
-def _judged_as(dialect: str, exchange: Exchange) -> str:
-    """Return the dialect whose SDK judges: chat of Mistral's own hosts is read by its SDK."""
-    return "mistral" if dialect == "openai-chat" and is_of_mistral(exchange) else dialect
+def _find_judges(dialect: str, exchange: Exchange) -> Sequence[Callable[[Exchange], Judge] | None]:
+    """Return who judges an exchange: chat at a vendor's own host is read by the vendor's SDK, too.
+
+    Returns:
+        Nobody where the SDK is not here; ``None`` for what no SDK reads: its bytes are compared.
+    """
+    # To delete an answer is no call that a model answers.
+    if dialect == "generic" or exchange.method == "DELETE":
+        return [None]
+    if dialect == "openai-chat" and is_of_mistral(exchange):
+        return [JUDGES["mistral"]]
+    found = [JUDGES[dialect]] if dialect in JUDGES else []
+    return [*found, CompatibleJudge] if dialect == "openai-chat" and vendor_of(exchange.url) else found
 
 
 def _try_safely(
     exchange: Exchange,
     dialect: str,
+    make_judge: Callable[[Exchange], Judge] | None,
     transport: type[CassetteTransport],
     folder: Path,
     settings: Sequence[Setting],
-) -> Outcome | None:
-    """Return what became of an exchange, ``None`` where its SDK is not here."""
+) -> Outcome:
     is_stream = "stream" in exchange.tags
     try:
-        # To delete an answer is no call that a model answers.
-        if dialect == "generic" or exchange.method == "DELETE":
-            return try_unknown(exchange, dialect, transport, folder)
-        make_judge = JUDGES.get(_judged_as(dialect, exchange))
         if make_judge is None:
-            return None
+            return try_unknown(exchange, dialect, transport, folder)
         judge = make_judge(exchange)
         is_stream = judge.is_stream
         return try_exchange(exchange, judge, transport, folder, settings)

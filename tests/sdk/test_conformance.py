@@ -6,12 +6,14 @@ import base64
 import importlib.util
 import itertools
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.conformance.__main__ import JUDGES, main
+from tests.conformance._compatible import VENDORS, vendor_of
 from tests.conformance._library import CassetteTransport, http
 from tests.conformance._sabotage import SABOTAGES
 
@@ -239,6 +241,36 @@ def test_a_falsified_replay_is_found(capsys: pytest.CaptureFixture[str], name: s
     assert all(line.strip().startswith("case-") for line in found)
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_sdk_of_a_vendor_judges_its_own_host(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, vendor: str
+) -> None:
+    """What is equal to openai is equal to it, and what is falsified is found by both."""
+    url = f"https://api{vendor}/v1/chat/completions"
+    if not vendor_of(url):
+        pytest.skip(f"the SDK of {vendor} is not installed here")
+    cases = (FOLDER / "cases" / "openai-chat.jsonl").read_text(encoding="utf-8").split("\n")
+    lines = [json.loads(line) for line in cases if line]
+    for line in lines:
+        line["request"]["url"] = url
+    (tmp_path / "openai-chat.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    right = main([str(tmp_path), "--full", "--chunk-size", "7", "--json"])
+    (report,) = json.loads(capsys.readouterr().out)
+    wrong = main([str(tmp_path), "--chunk-size", "1", "--sabotage", "drop-a-character", "--json"])
+    (falsified,) = json.loads(capsys.readouterr().out)
+    found = Counter(
+        outcome["id"]
+        for outcome in falsified["outcomes"]
+        for fault in outcome["faults"]
+        if fault["what"] == "SDK object"
+    )
+
+    assert [] == [outcome for outcome in report["outcomes"] if outcome["faults"]]
+    assert (0, EXPECTED["openai-chat"].equal) == (right, report["equal"])
+    # Of events with names, groq reads none.
+    assert (1, 2) == (wrong, found["case-text"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -379,6 +411,7 @@ RECORDED = {
     "anthropic-messages": "15",
     "cohere-chat": "10",
     "gemini-generate": "15",
+    "groq-chat": "7",
     "mistral-chat": "15",
     "ollama-chat": "3",
     "embeddings": "8",
