@@ -1,7 +1,8 @@
 """What a stand-in says in the formats that it does not know by itself.
 
-Responses, Messages, Gemini, Cohere, Ollama and Workers AI, for ``StandInServer(answer=...)``. The n-th answer
-is worded differently from the one before it, so that only a replay can say the same twice.
+Responses, Messages, Gemini, Cohere, Ollama, Workers AI and text generation, for ``StandInServer(answer=...)``;
+and chat at other paths than its own. The n-th answer is worded differently from the one before it, so that
+only a replay can say the same twice.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from httpx_cassette._stand_in_answers import Completion, find_answer
 from httpx_cassette.stand_in import Asked, Reply
 
 __all__ = ["answer"]
@@ -29,6 +31,13 @@ def answer(asked: Asked, nth: int) -> Reply | None:
         body = json.loads(asked.body)
         whole = _message(body, nth, words)
         return _reply(whole, _message_events(whole, words) if body.get("stream") else None)
+    if path.endswith("/chat/completions"):
+        # At whichever path a vendor has put it, and with a key in whichever header.
+        said = find_answer("POST /v1/chat/completions", {"authorization": "any"}, asked.body, nth, words)
+        assert isinstance(said, Completion)
+        return _reply(said.whole(), said.events() if said.is_stream else None)
+    if asked.path == "/":
+        return _reply({}, _tokens(words))
     if path.endswith("/conversations"):
         body = json.loads(asked.body)
         return _reply(_conversation(nth, words), _conversation_events(nth, words) if body["stream"] else None)
@@ -195,6 +204,22 @@ def _ollama_lines(body: dict[str, Any], words: str) -> list[dict[str, Any]]:
         for number, piece in enumerate([*_pieces(words), ""])
     ]
     return [*said[:-1], {**said[-1], "done": True, "done_reason": "stop", "eval_count": 9}]
+
+
+# -- Hugging Face's text generation --------------------------------------------------------------------
+
+
+def _tokens(words: str) -> Iterator[bytes]:
+    said = [
+        {"index": number, "token": {"id": number, "text": piece, "logprob": -0.5, "special": False}}
+        for number, piece in enumerate(_pieces(words), 1)
+    ]
+    said[-1] |= {
+        "generated_text": words,
+        "details": {"finish_reason": "length", "generated_tokens": len(said)},
+    }
+    for each in said:
+        yield _event(each)
 
 
 # -- Cohere --------------------------------------------------------------------------------------------

@@ -61,6 +61,12 @@ def find_programs() -> list[Program]:
 PROGRAMS = find_programs()
 
 
+SDKS = (
+    *("openai", "anthropic", "google-genai", "mistralai", "cohere", "ollama"),
+    *("groq", "together", "fireworks-ai", "cerebras_cloud_sdk", "huggingface_hub"),
+)
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=[program.name for program in PROGRAMS])
 def test_a_program_says_the_same_without_server_and_key(
     program: Program, loopback: None, tmp_path: Path
@@ -90,7 +96,7 @@ def test_every_block_of_python_is_a_program() -> None:
 
 def test_every_sdk_has_a_program_in_an_event_loop() -> None:
     """Sync and async, for each SDK of the page."""
-    for name in ("openai", "anthropic", "google-genai", "mistralai", "cohere", "ollama"):
+    for name in SDKS:
         texts = [program.text for program in PROGRAMS if program.needs.startswith(name)]
 
         assert {True, False} == {"asyncio.run" in text for text in texts}, name
@@ -154,6 +160,12 @@ def run(folder: Path, url: str, **variables: str) -> str:
         "GEMINI_API_KEY",
         "MISTRAL_API_KEY",
         "CO_API_KEY",
+        "GROQ_API_KEY",
+        "TOGETHER_API_KEY",
+        "FIREWORKS_API_KEY",
+        "CEREBRAS_API_KEY",
+        "HF_TOKEN",
+        "AZURE_OPENAI_API_KEY",
         "GOOGLE_API_KEY",
     )
     environment = {name: value for name, value in os.environ.items() if name not in keys}
@@ -165,10 +177,19 @@ def run(folder: Path, url: str, **variables: str) -> str:
         "MISTRAL_SERVER_URL": url.removesuffix("/v1"),
         "OLLAMA_HOST": url.removesuffix("/v1"),
         "CO_API_URL": url.removesuffix("/v1"),
+        "GROQ_BASE_URL": url.removesuffix("/v1"),
+        "TOGETHER_BASE_URL": url,
+        "FIREWORKS_BASE_URL": url.removesuffix("/v1"),
+        "CEREBRAS_BASE_URL": url.removesuffix("/v1"),
+        "HF_BASE_URL": url,
+        "TGI_URL": url.removesuffix("/v1"),
+        "AZURE_OPENAI_ENDPOINT": url.removesuffix("/v1"),
+        # What the hub said of agents is kept there for a day: without it, it is asked again.
+        "HF_HOME": str(folder),
         **variables,
     }
     if key is not None:
-        environment |= dict.fromkeys(keys[:5], key)
+        environment |= dict.fromkeys(keys[:-1], key)
     done = subprocess.run(
         [sys.executable, "program.py"],
         cwd=folder,

@@ -259,20 +259,52 @@ def test_a_program_that_misses_ends_with_2(tmp_path: Path, kind: Kind) -> None:
     set_up = FACTORIES if kind.library == "httpx2" else HTTP_CLIENTS
     client, async_client = kind.client
     head = set_up.format(module=kind.module, client=client, async_client=async_client)
-    (tmp_path / "program.py").write_text(head + STREAMED_AND_SWALLOWED, encoding="utf-8")
-    # Not the ledger of this process: the misses are the program's own.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HTTPX_CASSETTE")}
-    ended = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=tmp_path,
-        # What the hub said of agents is kept there for a day: without it, it is asked again.
-        env={**environment, "HF_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ended = run(tmp_path, head + STREAMED_AND_SWALLOWED)
     reports = [line for line in ended.stderr.splitlines() if line.startswith("no recording for ")]
 
     assert 2 == ended.returncode, ended.stderr
     assert [f"no recording for POST {kind.called} in none.jsonl"] * 2 == reports
     assert "" == ended.stdout
+
+
+#: The async client of fireworks makes its calls there, where it is given no other.
+THROUGH_AIOHTTP = """
+import asyncio
+import fireworks
+from httpx_cassette import use_cassette
+
+
+async def main():
+    async with fireworks.AsyncFireworks(api_key="any") as client:
+        await client.chat.completions.create(model="some/model", messages=[])
+
+
+with use_cassette("none.jsonl", guard=True):
+    asyncio.run(main())
+"""
+
+
+def test_calls_through_aiohttp_are_refused_under_a_guard(tmp_path: Path) -> None:
+    """No transport sees them, and they are told by the host that they went for."""
+    pytest.importorskip("fireworks", reason="fireworks-ai is not installed here; nox -s sdk has it")
+    ended = run(tmp_path, THROUGH_AIOHTTP)
+    told = "a connection to api.fireworks.ai:443 was refused: it goes round the cassette that is replayed"
+
+    assert 2 == ended.returncode, ended.stderr
+    assert told in ended.stderr.splitlines()
+
+
+def run(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    # Not the ledger of this process: the misses are the program's own.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HTTPX_CASSETTE")}
+    return subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=folder,
+        # What the hub said of agents is kept there for a day: without it, it is asked again.
+        env={**environment, "HF_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
