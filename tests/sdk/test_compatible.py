@@ -45,6 +45,12 @@ WEATHER = {
 INSTALLED = [kind for kind in KINDS if is_installed(f"{kind.distribution}>=0")]
 
 
+@pytest.fixture(params=["sync", "asyncio"])
+def colour(request: pytest.FixtureRequest) -> str:
+    """Run each test with both clients; of trio these SDKs know nothing, and openai is tried under it."""
+    return str(request.param)
+
+
 @pytest.fixture(params=INSTALLED, ids=lambda kind: kind.distribution)
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Run each test with each of the SDKs."""
