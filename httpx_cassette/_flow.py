@@ -44,6 +44,7 @@ from ._session import Session, stop
 from ._settings import Settings
 from ._url import Target, read_target
 from .dialects import Dialect, recognise
+from .dialects._eventstream import load_reader
 
 if TYPE_CHECKING:
     from ._sink import Fate, Order
@@ -482,7 +483,10 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     lent = lent_credentials(reading.body, dialect.credentials)
     request, _ = stored_request(reading, settings.redaction, dialect, settings.policy.key_headers)
     policy, tripwire = settings.policy_on_line(asked.prompt_files), Tripwire(asked.call, os.environ)
+    wants_stream = _wants_stream(reading, dialect)
     _check_storable(tripwire, {"request": request, "policy": policy}, asked, settings)
+    if wants_stream and dialect.has_binary_streams(reading.target.path):
+        _check_readable(asked, settings)
 
     stored: list[Recording] = []
 
@@ -517,7 +521,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
         redaction=settings.redaction,
         tripwire=tripwire,
         lent=lent,
-        wants_stream=_wants_stream(reading, dialect),
+        wants_stream=wants_stream,
         store=store,
         settle=settle,
         reading=note_reading,
@@ -542,13 +546,29 @@ def _check_storable(tripwire: Tripwire, members: dict[str, Json], asked: _Asked,
             f"{found} would have been written to the cassette; keep it out of the prompt, "
             "or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
         )
+    raise _refusal(reason, asked, settings)
+
+
+def _check_readable(asked: _Asked, settings: Settings) -> None:
+    """Make sure that a binary stream could be read.
+
+    Raises:
+        CassetteWriteError: It could not; nothing was paid.
+    """
+    try:
+        load_reader()
+    except CassetteError as error:
+        raise _refusal(error.message, asked, settings) from error
+
+
+def _refusal(reason: str, asked: _Asked, settings: Settings) -> CassetteStop:
     fingerprint = asked.key.fingerprint
     refusal = CassetteWriteError(
         f"{asked.name} was not called, because it could not be stored: {reason}\n"
         f"  fingerprint  {fingerprint}",
         {"fingerprint": fingerprint, "status": None, "headers": (), "content": b""},
     )
-    raise stop(settings, refusal, fingerprint)
+    return stop(settings, refusal, fingerprint)
 
 
 def _wants_stream(reading: Reading, dialect: Dialect) -> bool:

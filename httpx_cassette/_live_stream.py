@@ -43,6 +43,8 @@ def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: D
     start = start.removeprefix(BOM_UTF8).lstrip()
     if not start:
         return "unsure"
+    if _is_binary(start, content_type, wants_stream, dialect):
+        return "eventstream"
     if "event-stream" in content_type or (wants_stream and "ndjson" not in content_type):
         if start[:1] in (b"{", b"["):
             # One document or a stream of them: the dialect knows what its servers send.
@@ -52,6 +54,13 @@ def find_framing(start: bytes, content_type: str, wants_stream: bool, dialect: D
             return "sse"
         return "unsure" if any(name.startswith(start) for name in _SSE_STARTS) else ""
     return "ndjson" if ("ndjson" in content_type or "jsonl" in content_type) and start[:1] == b"{" else ""
+
+
+def _is_binary(start: bytes, content_type: str, wants_stream: bool, dialect: Dialect) -> bool:
+    """Tell whether a body is AWS's messages, each of which begins with its length: 24 MiB at the most."""
+    if "vnd.amazon.eventstream" in content_type:
+        return start[:1] not in (b"{", b"[")  # An error may be sent as one document all the same.
+    return wants_stream and start[0] <= 1 and dialect.stream_in("eventstream") is not None
 
 
 def stored_bytes(raw: bytes, redaction: Redaction) -> dict[str, Json]:
@@ -122,7 +131,13 @@ class LiveStream:
 
     @property
     def error(self) -> str | None:
-        return self._progress.error
+        """What shows that the stream failed before its end."""
+        return self._progress.error or (None if self._progress.is_terminated else self._parser.fault)
+
+    @property
+    def failure(self) -> str:
+        """What is told of an error: not its own words, which may quote anything."""
+        return "the stream carried an error" if self._progress.error else str(self._parser.fault)
 
     @property
     def finish(self) -> Json:

@@ -107,7 +107,7 @@ class StoredResponse(NamedTuple):
         kind: ``json``, ``text``, ``base64`` or ``script``.
         content: The body bytes; empty for a script.
         script: The events of a stream, for a script.
-        framing: ``sse``, ``ndjson`` or ``json-array``, for a script.
+        framing: ``sse``, ``ndjson``, ``json-array`` or ``eventstream``, for a script.
         is_assembled: Whether the script is assembled, or verbatim.
     """
 
@@ -270,7 +270,7 @@ def _read_response(response: Any) -> StoredResponse:
         content = base64.b64decode(response["base64"], validate=True)
         return StoredResponse(status, headers, "base64", content, [], "", True)
     script, framing = response["script"], response.get("framing", "sse")
-    if not isinstance(script, list) or framing not in ("sse", "ndjson", "json-array"):
+    if not isinstance(script, list) or framing not in ("sse", "ndjson", "json-array", "eventstream"):
         raise ValueError(f"a script with the framing {framing!r}")
     return StoredResponse(
         status, headers, "script", b"", script, framing, response.get("stored") != "verbatim"

@@ -219,7 +219,8 @@ class Sink:
 
     def _give_up(self, error: Exception) -> None:
         """Stop reading along: what nobody thought of must not cost the caller his answer."""
-        self._settle("failed", f"reading along raised {type(error).__name__}")
+        is_known = isinstance(error, CassetteError)
+        self._settle("failed", str(error) if is_known else f"reading along raised {type(error).__name__}")
 
     def _fault_of_the_body(self) -> str | None:
         """Return what shows that bytes are missing, where nothing in the body says that it is whole."""
@@ -292,7 +293,7 @@ class Sink:
 
     def _commit(self) -> Append | None:
         if self._stream is not None and self._stream.error is not None:
-            self._settle("failed", "the stream carried an error")
+            self._settle("failed", self._stream.failure)
             return None
         self.is_settled = True
         return Append(self._store)

@@ -83,7 +83,8 @@ PARTS = {
         "streams canonical data",
     ),
     "streams": Part(
-        "dialects._script dialects._cutting dialects._ending dialects._reading dialects._framing",
+        "dialects._script dialects._cutting dialects._ending dialects._reading dialects._framing "
+        "dialects._eventstream",
         "canonical data",
     ),
     "canonical": Part("_canonical _survey _rules _masking _digests _parsing", "data"),
@@ -100,6 +101,7 @@ OUTSIDE = {
     "rich": "cli cli.*",
     "pytest": "pytest_plugin pytest_plugin.*",
     "genai_prices": "_price",
+    "botocore": "dialects._eventstream",
     # The flow and everything under it does no network I/O.
     "anyio": "_bodies _waiting",
     "asyncio": "_waiting",

@@ -56,8 +56,12 @@ def _cut_bytes(script: list[Json], table: StreamTable, size: int, framing: Frami
     for event, pieces in _divide(script, table, size):
         if pieces is None:
             yield render(event)
+        elif framing.writer is not None:
+            write = framing.writer(event)
+            for batch in pieces.fill(b"", b""):
+                yield from map(write, batch)
         else:
-            # The data come last in an event of either framing.
+            # The data come last in an event of any other framing.
             before, _, after = render(event._replace(data="@")).rpartition(b"@")
             for batch in pieces.fill(before, after):
                 yield from batch

@@ -38,6 +38,7 @@ class Endpoint:
         has_body: Whether there is a body at all; without one, nothing is said about it.
         wants_stream: Whether a stream is asked for here, whatever the body says; ``None`` where that says.
         streams_by_default: Whether a body that does not say asks for one.
+        has_binary_streams: Whether a stream comes in AWS's binary messages.
     """
 
     path: str
@@ -46,6 +47,7 @@ class Endpoint:
     has_body: bool = True
     wants_stream: bool | None = None
     streams_by_default: bool = False
+    has_binary_streams: bool = False
 
     def is_at(self, path: str) -> bool:
         """Tell whether the path of a URL leads here."""
@@ -213,6 +215,10 @@ class Dialect:
             return True in said
         asked = body.get("stream")
         return any(endpoint.streams_by_default for endpoint in here) if asked is None else asked is True
+
+    def has_binary_streams(self, path: str) -> bool:
+        """Tell whether a stream that is asked for at a path comes in binary messages."""
+        return any(endpoint.has_binary_streams and endpoint.is_at(path) for endpoint in self.endpoints)
 
     def stream_in(self, framing: str) -> StreamTable | None:
         """Return how its streams of a framing are assembled and cut, if it has any."""

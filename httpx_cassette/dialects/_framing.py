@@ -1,8 +1,9 @@
 """How a streamed body is divided into events, and how an event is written again.
 
 Decides where an event begins and ends, for server-sent events (SSE), for one JSON document a line
-(NDJSON) and for one JSON array that grows (Google's streams without ``alt=sse``), and how the JSON in it
-is read and written.  Knows nothing about providers: what an event means is read elsewhere.
+(NDJSON), for one JSON array that grows (Google's streams without ``alt=sse``) and for AWS's binary messages,
+and how the JSON in it is read and written.  Knows nothing about providers: what an event means is read
+elsewhere.
 
 - Bytes may arrive cut anywhere: inside a character, inside CRLF.  Each byte is looked at once.
 - Lines end at LF, CR or CRLF and nowhere else; U+2028 and U+0085 are text.
@@ -23,17 +24,20 @@ import orjson
 
 from .._call import Json
 from .._parsing import parse_json
+from ._eventstream import MessageReader, message_writer
 
 __all__ = [
     "FRAMINGS",
     "Event",
     "EventParser",
+    "EventStreamParser",
     "Framing",
     "JsonArrayParser",
     "NdjsonParser",
     "SseParser",
     "dump_event_json",
     "load_event_json",
+    "render_message",
     "render_ndjson",
     "render_sse",
 ]
@@ -51,11 +55,11 @@ class Event(NamedTuple):
     """One event of a stream.
 
     Args:
-        data: The text of its data lines, joined with LF; for NDJSON the line.
-        event: The SSE event name.
+        data: The text of its data lines, joined with LF; for NDJSON the line; for a message its payload.
+        event: The SSE event name, or the type of a message's event.
         id: The SSE id, where this event carried one.
-        extra: Other SSE fields in the order sent, ``retry`` included.  An event with ``extra`` and
-            empty ``data`` had no data.
+        extra: Other SSE fields in the order sent, ``retry`` included; the headers of an unusual message.  An
+            SSE event with ``extra`` and empty ``data`` had no data.
     """
 
     data: str
@@ -71,6 +75,7 @@ class EventParser(Protocol):
     overflowed: bool
     is_torn: bool
     is_open: bool | None
+    fault: str | None
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that this chunk completes."""
@@ -88,9 +93,11 @@ class SseParser:
         overflowed: An event passed the limit of 64 MiB; the rest of the body was not read.
         is_torn: The body ended in the middle of an event; known once it was flushed.
         is_open: Whether the framing itself says that more must come; ``None``, because SSE has no end.
+        fault: What the framing itself says of a failure; ``None``, because SSE says nothing.
     """
 
     is_open: bool | None = None
+    fault: str | None = None
 
     def __init__(self) -> None:
         self.is_text = True
@@ -197,9 +204,11 @@ class NdjsonParser:
         overflowed: As for :class:`SseParser`.
         is_torn: The last line has no end and is no JSON; known once the body was flushed.
         is_open: As for :class:`SseParser`.
+        fault: As for :class:`SseParser`.
     """
 
     is_open: bool | None = None
+    fault: str | None = None
 
     def __init__(self) -> None:
         self.is_text = True
@@ -259,7 +268,10 @@ class JsonArrayParser:
         overflowed: As for :class:`SseParser`.
         is_torn: The array was not closed; known once the body was flushed.
         is_open: Whether the end of the array is still to come.
+        fault: As for :class:`SseParser`.
     """
+
+    fault: str | None = None
 
     def __init__(self) -> None:
         self.is_text = True
@@ -340,6 +352,42 @@ class JsonArrayParser:
             return raw.decode(errors="replace")
 
 
+class EventStreamParser:
+    """Reads AWS's binary messages.
+
+    Attributes:
+        is_text: As for :class:`SseParser`; false too for a message with a header that is no text.
+        overflowed: Always false: a message that is too long is a fault.
+        is_torn: The body ended in the middle of a message; known once it was flushed.
+        is_open: True in the middle of a message, and otherwise ``None``.
+        fault: What an exception among the messages is called, or that one cannot be read.
+
+    Raises:
+        CassetteError: botocore is not installed.
+    """
+
+    overflowed = False
+
+    def __init__(self) -> None:
+        self._reader = MessageReader()
+        self.is_text = True
+        self.is_torn = False
+        self.is_open: bool | None = None
+        self.fault: str | None = None
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that this chunk completes."""
+        messages = self._reader.feed(chunk)
+        self.is_text, self.fault = self._reader.is_text, self._reader.fault
+        self.is_open = self._reader.is_in_message or None
+        return [Event(data, event, None, extra) for data, event, extra in messages]
+
+    def flush(self) -> list[Event]:
+        """Take note of the end of the body; a message without its end was cut short."""
+        self.is_torn = self._reader.is_in_message
+        return []
+
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -369,6 +417,15 @@ def render_bare(event: Event) -> bytes:
     return event.data.encode()
 
 
+def render_message(event: Event) -> bytes:
+    """Return the bytes of one binary message."""
+    return _message_writer(event)(event.data.encode())
+
+
+def _message_writer(event: Event) -> Callable[[bytes], bytes]:
+    return message_writer(event.event, event.extra)
+
+
 class Framing(NamedTuple):
     """One way of dividing a body into events.
 
@@ -378,6 +435,8 @@ class Framing(NamedTuple):
         opening: What stands in front of the first event.
         separator: What stands in front of each other one.
         closing: What stands behind the last.
+        writer: Returns what writes events that differ from one in their data alone, where these do not stand
+            last in it, between what is always the same.
     """
 
     parser: Callable[[], EventParser]
@@ -385,6 +444,7 @@ class Framing(NamedTuple):
     opening: bytes = b""
     separator: bytes = b""
     closing: bytes = b""
+    writer: Callable[[Event], Callable[[bytes], bytes]] | None = None
 
     def frame(self, events: Iterator[bytes]) -> Iterator[bytes]:
         """Return the chunks of a body: its events, and what the framing adds."""
@@ -404,6 +464,7 @@ FRAMINGS = {
     "sse": Framing(SseParser, render_sse),
     "ndjson": Framing(NdjsonParser, render_ndjson),
     "json-array": Framing(JsonArrayParser, render_bare, b"[", b",\r\n", b"]"),
+    "eventstream": Framing(EventStreamParser, render_message, writer=_message_writer),
 }
 
 

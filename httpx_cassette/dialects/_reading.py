@@ -129,7 +129,7 @@ class StreamTable:
     """
 
     progress: Callable[[], StreamProgress]
-    framing: Literal["sse", "ndjson", "json-array"] = "sse"
+    framing: Literal["sse", "ndjson", "json-array", "eventstream"] = "sse"
     text: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
