@@ -63,7 +63,7 @@ class Gate(IntFlag):
     MEDIA = 8
     """A member or string that base64 without a data URL comes with: OpenAI's ``input_audio``, ``file_data``
     and ``image_generation_call``, Anthropic's ``base64``, Google's ``mimeType`` in both spellings, Ollama's
-    ``images``."""
+    ``images``, Bedrock's ``bytes``."""
 
 
 #: Members of an enumeration are slow to combine; a table of all sixteen is not.
@@ -81,6 +81,7 @@ _MARKS = {
     b'"mimeType"': Gate.MEDIA,
     b'"mime_type"': Gate.MEDIA,
     b'"images"': Gate.MEDIA,
+    b'"bytes"': Gate.MEDIA,
 }
 
 

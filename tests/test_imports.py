@@ -65,7 +65,7 @@ PARTS = {
     "providers": Part(
         "dialects.openai_chat dialects.openai_responses dialects.anthropic_messages dialects.gemini "
         "dialects.gemini_interactions dialects.mistral dialects.mistral_conversations dialects.generic "
-        "dialects.ollama dialects.cohere dialects.cohere_v1 dialects.huggingface",
+        "dialects.ollama dialects.cohere dialects.cohere_v1 dialects.huggingface dialects.bedrock",
         "dialect streams canonical data",
     ),
     # What processes write for the test run that started them.

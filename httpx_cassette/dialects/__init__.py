@@ -18,6 +18,7 @@ from ._framing import Event
 from ._reading import Noise, StreamProgress, StreamTable
 from ._registry import (
     ANTHROPIC_MESSAGES,
+    BEDROCK,
     COHERE,
     COHERE_V1,
     DIALECTS,
@@ -40,6 +41,7 @@ from ._trial import CheckedStream, check_stream
 
 __all__ = [
     "ANTHROPIC_MESSAGES",
+    "BEDROCK",
     "COHERE",
     "COHERE_V1",
     "DIALECTS",

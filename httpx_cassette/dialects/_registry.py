@@ -17,6 +17,7 @@ from .._errors import OptionError
 from ._dialect import Dialect, Endpoint
 from ._soundness import check_sound, is_same
 from .anthropic_messages import ANTHROPIC_MESSAGES
+from .bedrock import BEDROCK
 from .cohere import COHERE
 from .cohere_v1 import COHERE_V1
 from .gemini import GEMINI
@@ -31,6 +32,7 @@ from .openai_responses import OPENAI_RESPONSES
 
 __all__ = [
     "ANTHROPIC_MESSAGES",
+    "BEDROCK",
     "COHERE",
     "COHERE_V1",
     "DIALECTS",
@@ -63,6 +65,7 @@ DIALECTS = (
     COHERE,
     COHERE_V1,
     HUGGINGFACE,
+    BEDROCK,
     GENERIC,
 )
 

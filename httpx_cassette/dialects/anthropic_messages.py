@@ -12,6 +12,7 @@ Sources, by the names that the comments use:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from .._call import Json
 from .._paths import Paths
@@ -21,21 +22,23 @@ from ._framing import Event
 from ._hosts import is_local
 from ._reading import Noise, StreamTable
 
-__all__ = ["ANTHROPIC_MESSAGES", "STREAM"]
+__all__ = ["ANTHROPIC_MESSAGES", "BEDROCK_STREAM", "STREAM"]
 
 # -- where it is spoken --------------------------------------------------------------------------------
 
 # - ``/v1/messages``, under any prefix. SMS services have such a path and such a list too, but no model.
 # - Vertex puts the model in the path, and whether the answer is a stream. Tokens are counted at
 #   ``count-tokens:rawPredict`` with a body that has no ``max_tokens`` (anthropic.lib.vertex).
-# - Bedrock's ``invoke``. The stream of ``invoke-with-response-stream`` has a binary framing of its own.
+# - Bedrock's ``invoke`` and ``invoke-with-response-stream``, whose stream is the same in binary messages.
 # Not spoken at ``/count_tokens`` and ``/batches``: there nothing is said to a model.
 _ON_VERTEX: Mapping[str, type] = {"messages": list, "anthropic_version": object, "max_tokens": object}
+_ON_BEDROCK: Mapping[str, type] = {"messages": list, "anthropic_version": object}
 _ENDPOINTS = (
     Endpoint("/messages", has={"messages": list}, has_one={"max_tokens": object, "model": object}),
     Endpoint(":rawPredict", has=_ON_VERTEX),
     Endpoint(":streamRawPredict", has=_ON_VERTEX, wants_stream=True),
-    Endpoint("/invoke", has={"messages": list, "anthropic_version": object}),
+    Endpoint("/invoke", has=_ON_BEDROCK),
+    Endpoint("/invoke-with-response-stream", has=_ON_BEDROCK, wants_stream=True, has_binary_streams=True),
 )
 
 _BLOCK = "messages[*].content[*]"
@@ -274,6 +277,24 @@ STREAM = StreamTable(
 )
 
 
+class ChunkProgress(MessageProgress):
+    """How far a message has come on Bedrock, where every event has one name and says itself what it is."""
+
+    def observe(self, event: Event, value: Json) -> None:
+        """Take note of one event and its parsed data."""
+        super().observe(event._replace(event=None) if event.event == "chunk" else event, value)
+
+
+#: Corpus: without pings and blanks.
+BEDROCK_STREAM = replace(
+    STREAM,
+    progress=ChunkProgress,
+    framing="eventstream",
+    ping=STREAM.ping and STREAM.ping._replace(event="chunk"),
+    noise=Noise(),
+)
+
+
 # -- the dialect ----------------------------------------------------------------------------------------
 
 ANTHROPIC_MESSAGES = Dialect(
@@ -326,6 +347,7 @@ ANTHROPIC_MESSAGES = Dialect(
         place="the member system, or messages[0] with the role system", missing=_system_missing
     ),
     stream=STREAM,
+    other_streams=(BEDROCK_STREAM,),
     finish=_finish,
     is_failure=_is_failure,
 )

@@ -66,6 +66,7 @@ VERTEX = "/v1/projects/p/locations/us-east5/publishers/anthropic/models"
         (f"{VERTEX}/claude-x:streamRawPredict", {**VERTEX_BODY, "stream": True}),
         ("/model/anthropic.claude-x-v1%3A0/invoke", BEDROCK_BODY),
         ("/model/anthropic.claude-x-v1:0/invoke", BEDROCK_BODY),
+        ("/model/anthropic.claude-x-v1%3A0/invoke-with-response-stream", BEDROCK_BODY),
     ],
 )
 def test_a_message_is_recognised_by_path_and_shape(path: str, body: Any) -> None:
@@ -85,7 +86,8 @@ def test_a_message_is_recognised_by_path_and_shape(path: str, body: Any) -> None
         ("/v1/complete", {"model": "m", "prompt": "hi"}),
         (f"{VERTEX}/count-tokens:rawPredict", {"anthropic_version": "v", "model": "m", "messages": []}),
         ("/v1/publishers/meta/models/m:rawPredict", {"max_tokens": 9, "messages": []}),
-        ("/model/anthropic.claude-x-v1%3A0/invoke-with-response-stream", BEDROCK_BODY),
+        ("/model/anthropic.claude-x-v1%3A0/count-tokens", BEDROCK_BODY),
+        ("/model/anthropic.claude-x-v1%3A0/invoke-with-response-stream", {"prompt": "hi"}),
         ("/model/meta.llama/invoke", {"prompt": "hi"}),
         ("/model/mistral/invoke", {"messages": []}),
         ("/v1/messages", None),
@@ -106,6 +108,8 @@ def test_what_lies_beside_it_is_no_message(path: str, body: Any) -> None:
         (f"{VERTEX}/claude-x:streamRawPredict", {**VERTEX_BODY, "stream": True}, True),
         (f"{VERTEX}/claude-x:streamRawPredict", VERTEX_BODY, True),
         (f"{VERTEX}/claude-x:rawPredict", VERTEX_BODY, False),
+        ("/model/anthropic.claude-x-v1%3A0/invoke", BEDROCK_BODY, False),
+        ("/model/anthropic.claude-x-v1%3A0/invoke-with-response-stream", BEDROCK_BODY, True),
     ],
 )
 def test_a_stream_is_asked_for_in_the_body_or_by_vertex_in_the_path(
