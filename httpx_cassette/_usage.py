@@ -8,8 +8,10 @@ Nothing here knows about prices.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import orjson
 
@@ -55,8 +57,8 @@ def usage_of(recording: Recording) -> Usage:
                 model = _text(holder, "model", "modelVersion", "model_version") or model
     except INCOMPARABLE:
         return Usage(None, None, 0, "", "")
-    model = model or _text(request.get("json"), "model")
-    written = _first_at(said, _WRITTEN), _first_at(said, _WRITTEN_FOR_AN_HOUR)
+    model = model or _text(request.get("json"), "model") or _model_in(url)
+    written = _first_at(said, _WRITTEN), _written_for_an_hour(said)
     return Usage(*_tokens(said), _first_at(said, _CACHED), model, url, *written)
 
 
@@ -81,8 +83,17 @@ def _holders(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield inner
 
 
+def _model_in(url: str) -> str:
+    """Return the model that Bedrock is asked for by the address alone."""
+    found = re.search(r"/model/([^/]+)/(?:converse|invoke)", url)
+    return "" if found is None else unquote(found[1])
+
+
 def _totals(holder: dict[str, Any]) -> dict[str, Any]:
     """Return what an object says of tokens, one level deep in what they are made up of."""
+    metadata = holder.get("metadata")  # Of Nova, where it streams in its own format.
+    if isinstance(metadata, dict) and isinstance(metadata.get("usage"), dict):
+        holder = metadata
     for name in ("usage", "usageMetadata", "usage_metadata"):
         usage = holder.get(name)
         if isinstance(usage, dict):
@@ -95,10 +106,18 @@ def _totals(holder: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-_INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_eval_count", "total_input_tokens")
+_INPUT = (
+    "prompt_tokens",
+    "input_tokens",
+    "inputTokens",
+    "promptTokenCount",
+    "prompt_eval_count",
+    "total_input_tokens",
+)
 _OUTPUT = (
     "completion_tokens",
     "output_tokens",
+    "outputTokens",
     "candidatesTokenCount",
     "eval_count",
     "total_output_tokens",
@@ -108,16 +127,17 @@ _OUTPUT = (
 _MORE_INPUT = ("toolUsePromptTokenCount",)
 _MORE_OUTPUT = ("thoughtsTokenCount", "total_thought_tokens")
 
-#: Counted beside ``input_tokens`` by Anthropic. Gateways say them as well, where ``prompt_tokens``, or
-#: ``input_tokens`` with their details, count them in.
-_CACHE_OF_ANTHROPIC = ("cache_read_input_tokens", "cache_creation_input_tokens")
+#: Counted beside ``input_tokens`` by Anthropic, and by Bedrock, which may say each under two names. Gateways
+#: say them as well, where ``prompt_tokens``, or ``input_tokens`` with their details, count them in.
+_READ_BESIDE = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount")
+_WRITTEN_BESIDE = ("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount")
 _COUNTED_IN = ("prompt_tokens", "input_tokens_details", "prompt_tokens_details")
 
 #: Where it stands how much of the prompt came from a cache.
 _CACHED = (
     ("prompt_tokens_details", "cached_tokens"),
     ("input_tokens_details", "cached_tokens"),
-    ("cache_read_input_tokens",),
+    *((name,) for name in _READ_BESIDE),
     ("cachedContentTokenCount",),
 )
 
@@ -125,7 +145,7 @@ _CACHED = (
 _WRITTEN = (
     ("prompt_tokens_details", "cache_write_tokens"),
     ("input_tokens_details", "cache_write_tokens"),
-    ("cache_creation_input_tokens",),
+    *((name,) for name in _WRITTEN_BESIDE),
 )
 _WRITTEN_FOR_AN_HOUR = (("cache_creation", "ephemeral_1h_input_tokens"),)
 
@@ -134,12 +154,19 @@ def _tokens(said: Mapping[str, Any]) -> tuple[int | None, int | None]:
     asked, answered = _first(said, _INPUT), _first(said, _OUTPUT)
     if asked is not None:
         is_counted_in = any(said.get(name) is not None for name in _COUNTED_IN)
-        beside = _MORE_INPUT if is_counted_in else (*_MORE_INPUT, *_CACHE_OF_ANTHROPIC)
-        asked += sum(_count(said.get(name)) or 0 for name in beside)
+        beside = (_MORE_INPUT,) if is_counted_in else (_MORE_INPUT, _READ_BESIDE, _WRITTEN_BESIDE)
+        asked += sum(_first(said, names) or 0 for names in beside)
     more = [count for name in _MORE_OUTPUT if (count := _count(said.get(name))) is not None]
     if more:
         answered = (answered or 0) + sum(more)
     return asked, answered
+
+
+def _written_for_an_hour(said: Mapping[str, Any]) -> int:
+    details = said.get("cacheDetails")  # Of Bedrock: what was written, by how long it is kept.
+    kept = (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
+    counted = sum(_count(each.get("inputTokens")) or 0 for each in kept if each.get("ttl") == "1h")
+    return counted or _first_at(said, _WRITTEN_FOR_AN_HOUR)
 
 
 def _first_at(said: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> int:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from .._errors import CassetteError
-from .._late import LOADING
+from .._process import LOADING
 
 __all__ = ["Message", "MessageReader", "load_reader", "message_writer"]
 

@@ -134,6 +134,24 @@ ANSWERS: dict[str, tuple[Json, tuple[Any, ...]]] = {
         {"model": "llama3.2", "prompt_eval_count": 26, "eval_count": 10, "eval_duration": 12},
         (26, 10, 0, "llama3.2"),
     ),
+    "bedrock": (
+        {
+            "output": {"message": {}},
+            "usage": {
+                "inputTokens": 3, "outputTokens": 121, "totalTokens": 2072,
+                "cacheReadInputTokens": 1712, "cacheReadInputTokenCount": 1712,
+                "cacheWriteInputTokens": 236, "cacheWriteInputTokenCount": 236,
+                "cacheDetails": [
+                    {"inputTokens": 36, "ttl": "1h"}, {"inputTokens": 200, "ttl": "5m"}, {"ttl": "1h"}, 7
+                ],
+            },
+        },
+        (1951, 121, 1712, "asked for", 236, 36),
+    ),
+    "nova": (
+        {"usage": {"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokenCount": 5}},
+        (8, 2, 5, "asked for"),
+    ),
     "groq": (
         {"model": "llama-3.3", "x_groq": {"usage": {"prompt_tokens": 4, "completion_tokens": 2}}},
         (4, 2, 0, "llama-3.3"),
@@ -218,6 +236,21 @@ STREAMS: dict[str, tuple[list[Json], tuple[int | None, int | None, int, str]]] =
         ],
         (1, 2, 0, ""),
     ),
+    "bedrock": (
+        [
+            {"contentBlockIndex": 0, "delta": {"text": "a"}},
+            {"stopReason": "end_turn"},
+            {"usage": {"inputTokens": 7, "outputTokens": 2, "totalTokens": 9}, "metrics": {"latencyMs": 1}},
+        ],
+        (7, 2, 0, ""),
+    ),
+    "nova": (
+        [
+            {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "a"}}},
+            {"metadata": {"usage": {"inputTokens": 7, "outputTokens": 2}}},
+        ],
+        (7, 2, 0, ""),
+    ),
     "ollama": (
         [
             {"model": "llama3.2", "message": {"content": "a"}, "done": False},
@@ -234,6 +267,22 @@ def test_the_last_word_of_a_stream_counts(
 ) -> None:
     """Running totals are not added up."""
     assert Usage(*expected, URL) == usage_of(recording(script(*events)))
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("us.amazon.nova-micro-v1%3A0/converse", "us.amazon.nova-micro-v1:0"),
+        ("anthropic.claude-v2:1/converse-stream", "anthropic.claude-v2:1"),
+        ("meta.llama3-70b-instruct-v1%3A0/invoke", "meta.llama3-70b-instruct-v1:0"),
+        ("gpt-4o/other", ""),
+    ],
+)
+def test_the_model_may_stand_in_the_address(path: str, model: str) -> None:
+    """Of Bedrock, whose answers do not say it."""
+    url = f"https://bedrock-runtime.us-east-1.amazonaws.com/model/{path}"
+
+    assert Usage(None, None, 0, model, url) == usage_of(recording({"json": {}}, url, {}))
 
 
 @pytest.mark.parametrize(
@@ -270,6 +319,7 @@ SECOND_OPINIONS = {
     "mistral-chat": ("mistral", "default"),
     "groq-chat": ("groq", "default"),
     "cohere-chat": ("cohere", "default"),
+    "bedrock-converse": ("aws", "default"),
 }
 
 
