@@ -61,6 +61,13 @@ if importlib.util.find_spec("huggingface_hub") is not None and IS_HTTPX2:
 
     JUDGES["huggingface"] = HuggingFaceJudge
 
+# It brings what reads binary streams, which is not in the session of old SDKs either.
+if importlib.util.find_spec("botocore") is not None:
+    from ._anthropic_bedrock import AnthropicBedrockJudge
+    from ._bedrock import BedrockJudge
+
+    JUDGES |= {"anthropic-bedrock": AnthropicBedrockJudge, "bedrock": BedrockJudge}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hold the invariants against folders of recorded exchanges and return the exit status."""
@@ -155,6 +162,8 @@ def _find_judges(dialect: str, exchange: Exchange) -> Sequence[Callable[[Exchang
         return [None]
     if dialect == "openai-chat" and is_of_mistral(exchange):
         return [JUDGES["mistral"]]
+    if dialect == "anthropic-messages" and exchange.url.endswith("/invoke-with-response-stream"):
+        dialect = "anthropic-bedrock"  # A client of its own, in the same SDK.
     found = [JUDGES[dialect]] if dialect in JUDGES else []
     return [*found, CompatibleJudge] if dialect == "openai-chat" and vendor_of(exchange.url) else found
 

@@ -21,7 +21,7 @@ from ._judge import Verdict
 from ._library import http
 from ._said import Rules, Said
 
-__all__ = ["AnthropicMessagesJudge"]
+__all__ = ["AnthropicMessagesJudge", "read_to_end"]
 
 RULES = Rules(
     texts=frozenset({"delta.text", "delta.thinking", "delta.partial_json"}),
@@ -136,11 +136,11 @@ class AnthropicMessagesJudge:
         resource = client.beta.messages if self._is_beta else client.messages
         if is_stream:
             with resource.stream(**arguments) as stream:
-                return _read(stream)
+                return read_to_end(stream)
         return resource.create(**arguments, **({"stream": False} if "stream" in self._body else {}))
 
 
-def _read(stream: Any) -> Any:
+def read_to_end(stream: Any) -> Any:
     """Return the final message of a stream that is read to its end.
 
     What comes behind ``message_stop`` is no part of it: of the ``[DONE]`` that a gateway appends, anthropic 2

@@ -5,9 +5,12 @@ The transport is the real one; what it replays is falsified on the way to the SD
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
+
+from tests import aws_messages
 
 from ._library import CassetteTransport, http
 
@@ -27,9 +30,10 @@ def sabotaged(sabotage: Sabotage) -> type[CassetteTransport]:
             if not is_replayed or "content-length" in response.headers:
                 return response
             chunks = list(response.iter_raw())
-            body = _falsify(b"".join(chunks), sabotage)
+            is_binary = chunks[0].startswith(b"\0")
+            body = (_falsify_messages if is_binary else _falsify)(b"".join(chunks), sabotage)
             # In chunks of the same size, or one event each.
-            size = 0 if all(chunk.endswith(_end_of_event(body)) for chunk in chunks) else len(chunks[0])
+            size = 0 if all(map(_is_event, chunks)) else len(chunks[0])
             return http.Response(
                 response.status_code,
                 headers=response.headers,
@@ -54,6 +58,33 @@ def _falsify(body: bytes, sabotage: Sabotage) -> bytes:
     return end.join(head if event is None else head + json.dumps(event).encode() for head, event in events)
 
 
+def _falsify_messages(body: bytes, sabotage: Sabotage) -> bytes:
+    messages = [(headers, json.loads(payload)) for headers, payload in aws_messages.read(body)]
+    events = [_open(headers, document) for headers, document in messages]
+    sabotage(events)
+    return b"".join(
+        aws_messages.chunk(event, None)
+        if event is not document
+        else aws_messages.message(headers, json.dumps(document, separators=(",", ":")).encode())
+        for event, (headers, document) in zip(events, messages, strict=True)
+    )
+
+
+def _open(headers: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """Return what an event says, out of its envelope if it is in one."""
+    if headers.get(":event-type") != "chunk":
+        return document
+    said: dict[str, Any] = json.loads(base64.b64decode(document["bytes"]))
+    return said
+
+
+def _is_event(sent: bytes) -> bool:
+    """Tell whether a chunk is one event, and all of it."""
+    if sent.startswith(b"\0"):
+        return len(sent) > 3 and len(sent) == int.from_bytes(sent[:4], "big")
+    return sent.endswith(_end_of_event(sent))
+
+
 def _end_of_event(body: bytes) -> bytes:
     """Return what stands between events: a blank line, or of one document a line its end."""
     return b"\n" if body.startswith(b"{") else b"\n\n"
@@ -63,6 +94,11 @@ def _divide(body: bytes, size: int) -> Iterator[bytes]:
     if size:
         for start in range(0, len(body), size):
             yield body[start : start + size]
+    elif body.startswith(b"\0"):
+        while body:
+            length = int.from_bytes(body[:4], "big")
+            yield body[:length]
+            body = body[length:]
     else:
         end = _end_of_event(body)
         for event in body.split(end)[:-1]:
@@ -146,7 +182,7 @@ def _repeat_a_whole_call(events: list[dict[str, Any]]) -> None:
 def drop_the_usage(events: list[dict[str, Any]]) -> None:
     """Send every event without the usage."""
     for event in events:
-        for holder in (event, *map(event.get, ("response", "interaction", "delta"))):
+        for holder in (event, *map(event.get, ("response", "interaction", "delta", "metadata"))):
             for name in ("usage", "usageMetadata", "eval_count", "meta"):
                 if isinstance(holder, dict):
                     holder.pop(name, None)
@@ -198,6 +234,15 @@ def _cohere_messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield delta["message"]
 
 
+def _deltas_of_converse(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the starts and the deltas of Bedrock's format, and of Nova's own, with the index of the block."""
+    for event in events:
+        inner = event.get("contentBlockDelta") or event.get("contentBlockStart") or event
+        for name in ("start", "delta"):
+            if "contentBlockIndex" in inner and isinstance(inner.get(name), dict):
+                yield inner["contentBlockIndex"], inner[name]
+
+
 def _pieces_of_calls(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the pieces of calls in it, and what only the first of them has; in its first version the name."""
     for message in _cohere_messages(events):
@@ -228,6 +273,12 @@ def _tool_calls(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, A
             yield f"output {event.get('output_index')}", {"id": item["call_id"]}
         elif event.get("type") == "response.function_call_arguments.delta":
             yield f"output {event.get('output_index')}", event
+    for index, delta in _deltas_of_converse(events):
+        use = delta.get("toolUse") or {}
+        if use.get("toolUseId"):
+            yield f"converse {index}", {"id": use["toolUseId"]}
+        elif use:
+            yield f"converse {index}", use
     for index, block in _blocks(events):
         # The first piece of the arguments is the empty one that opens them.
         if "id" in block or block.get("partial_json"):
@@ -272,6 +323,14 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
     for token in _tokens(events):
         if token.get("text"):
             yield "token", token, "text"
+    for index, delta in _deltas_of_converse(events):
+        for holder, name in (
+            (delta, "text"),
+            (delta.get("reasoningContent") or {}, "text"),
+            (delta.get("toolUse") or {}, "input"),
+        ):
+            if holder.get(name):
+                yield f"converse {index} {name}", holder, name
     for index, block in _blocks(events):
         for name in ("text", "thinking", "partial_json"):
             if block.get(name):

@@ -6,6 +6,7 @@ text is listed once more, by the judge of the format.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import re
@@ -14,7 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Difference", "Rules", "Said", "first_difference", "read_stream"]
+__all__ = ["NAMED", "Difference", "Rules", "Said", "first_difference", "read_stream"]
+
+
+#: The member under which the name of a binary message is entered in its document.
+NAMED = "(name)"
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Rules:
             end a text.
         has_arrays: Whether a stream may also be one array of its events.
         has_lines: Whether a stream may also be one event a line.
-        kind: The member that says of what type an event is.
+        kind: The member that says of what type an event is; ``NAMED`` where its name does.
     """
 
     texts: frozenset[str] = frozenset()
@@ -136,6 +141,9 @@ def read_stream(body: bytes, rules: Rules) -> Said:
     if rules.has_lines and body.lstrip()[:1] == b"{":
         _read_lines(body.decode(), reader)
         return reader.said
+    if body.startswith(b"\0"):
+        _read_messages(body, reader)
+        return reader.said
     text = re.sub(r"\r\n|\r", "\n", body.decode().removeprefix("\ufeff"))
     for block in re.split(r"\n{2,}", text):
         fields: dict[str, list[str]] = {}
@@ -175,6 +183,35 @@ def _read_lines(text: str, reader: _Reader) -> None:
             return
 
 
+def _read_messages(body: bytes, reader: _Reader) -> None:
+    """Read AWS's binary messages as botocore divides them, as far as there are any."""
+    from botocore.eventstream import EventStreamBuffer, ParserError
+
+    buffer = EventStreamBuffer()
+    buffer.add_data(body)
+    try:
+        for message in buffer:
+            _read_message(dict(message.headers), message.payload.decode(), reader)
+            if reader.said.is_terminated:
+                return
+    except ParserError as error:
+        reader.said.error = type(error).__name__
+
+
+def _read_message(headers: dict[str, Any], data: str, reader: _Reader) -> None:
+    name = headers.pop(":event-type", None)
+    # Those that every event has are compared with botocore's eyes, and are not told.
+    if headers == {":content-type": "application/json", ":message-type": "event"}:
+        headers.clear()
+    if headers.get(":message-type") in ("error", "exception"):
+        reader.said.error = data or str(headers)
+    if name == "chunk":
+        envelope = json.loads(data)
+        reader.said.dropped.update(envelope.keys() - {"bytes"})
+        data = base64.b64decode(envelope["bytes"]).decode()
+    reader.read_event({"data": [data], "event": [name], **{key: [value] for key, value in headers.items()}})
+
+
 class _Reader:
     def __init__(self, rules: Rules) -> None:
         self.said = Said()
@@ -196,6 +233,10 @@ class _Reader:
             document = json.loads(data)
         except ValueError:
             document = None
+        if rules.kind == NAMED and isinstance(document, dict):
+            # Of a chunk its only member says what it is.
+            (name,) = fields.get("event", [""])
+            document = {NAMED: next(iter(document), "") if name == "chunk" else name, **document}
         if isinstance(document, dict) and document.get("type") in rules.pings:
             said.dropped[document["type"]] += 1
             return

@@ -65,6 +65,36 @@ EXPECTED = {
             "drop-the-usage": ("SDK object", "events[4].interaction.usage"),
         },
     ),
+    "anthropic-bedrock": Expected(
+        7,
+        {"error event": 2, "status 429": 1, "truncated": 1},
+        {"p": 135, "ping": 1},
+        {
+            "drop-a-character": ("SDK object", "content[0].text"),
+            "swap-two-deltas": ("SDK object", "content[0].text"),
+            "repeat-a-tool-id": (
+                "fields",
+                "content_block_delta 1: delta.id beside content_block_delta 1: delta.partial_json",
+            ),
+            "drop-the-usage": ("fields", "message_delta: usage.output_tokens"),
+        },
+    ),
+    "bedrock": Expected(
+        37,
+        {"error event": 4, "error in a success": 1, "status 400": 1, "status 429": 1, "truncated": 2},
+        {"p": 291},
+        {
+            "drop-a-character": ("SDK object", "output.message.content[0].text"),
+            "swap-two-deltas": ("SDK object", "output.message.content[0].text"),
+            # botocore takes no notice of what a delta has no business to say.
+            "repeat-a-tool-id": (
+                "fields",
+                "contentBlockDelta 1: delta.toolUse.id beside contentBlockDelta 1: delta.toolUse.input",
+            ),
+            "drop-the-usage": ("SDK object", "usage"),
+        },
+        every="12",
+    ),
     "cohere": Expected(
         26,
         {"error event": 3, "error in a success": 1, "status 404": 1, "truncated": 2},
@@ -195,7 +225,7 @@ EXPECTED = {
 }
 
 
-#: Those whose SDK is here; cohere and the hub are not in the session of old SDKs.
+#: Those whose SDK is here; cohere, the hub and botocore are not in the session of old SDKs.
 NAMES = [name for name in EXPECTED if name in JUDGES]
 
 
@@ -203,6 +233,8 @@ def test_every_judge_has_cases() -> None:
     """And every file of cases says what is expected of it."""
     names = {path.stem for path in (FOLDER / "cases").glob("*.jsonl")}
     absent = set() if importlib.util.find_spec("cohere") else {"cohere", "cohere-v1", "huggingface"}
+    if not importlib.util.find_spec("botocore"):
+        absent |= {"anthropic-bedrock", "bedrock"}
 
     assert names == set(EXPECTED)
     assert names - absent == set(JUDGES)
@@ -413,6 +445,7 @@ def test_other_bytes_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str
 #: File of recorded exchanges -> every how many of them are tried.
 RECORDED = {
     "anthropic-messages": "15",
+    "bedrock-converse": "14",
     "cohere-chat": "10",
     "gemini-generate": "15",
     "groq-chat": "7",
@@ -436,6 +469,8 @@ def test_recorded_exchanges_hold_the_invariants(
     """A few of the real ones; ``nox -s conformance`` tries more, and with ``--full`` all."""
     if name == "cohere-chat" and "cohere" not in JUDGES:
         pytest.skip("cohere is not installed here")
+    if name in ("bedrock-converse", "other") and "bedrock" not in JUDGES:
+        pytest.skip("botocore is not installed here")
     status = main([str(CORPUS), "--files", f"{name}.jsonl", "--every", every, "--json"])
     (report,) = json.loads(capsys.readouterr().out)
 
