@@ -114,9 +114,10 @@ def _proof_sizes(script: Script, table: StreamTable) -> list[int]:
             reading = read(value)
             total = max([total, *(len(read_text(place)) for place, _ in reading.totals.values())])
             text = max([text, *(len(read_text(place)) for place in reading.texts.values())])
-    # A piece takes 7 us to cut, write and read, and carries a running copy whole: 2,000 pieces of a copy of
-    # 50,000 characters are 50 MB.
-    least = max(total // 2_000, text // 20_000)
+    # A piece takes 7 us to cut, write and read, 16 us as a binary message, and carries a running copy whole:
+    # 2,000 pieces of a copy of 50,000 characters are 50 MB.
+    pieces = 20_000 if FRAMINGS[table.framing].writer is None else 8_000
+    least = max(total // 2_000, text // pieces)
     return list(dict.fromkeys(max(size, least) for size in PROOF_SIZES))
 
 
