@@ -1,8 +1,8 @@
 """What a stand-in says in the formats that it does not know by itself.
 
-Responses, Messages, Gemini, Cohere, Ollama, Workers AI and text generation, for ``StandInServer(answer=...)``;
-and chat at other paths than its own. The n-th answer is worded differently from the one before it, so that
-only a replay can say the same twice.
+Responses, Messages, Gemini, Cohere, Ollama, Workers AI, Bedrock and text generation, for
+``StandInServer(answer=...)``; and chat at other paths than its own. The n-th answer is worded differently from
+the one before it, so that only a replay can say the same twice.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 from httpx_cassette._stand_in_answers import Completion, find_answer
 from httpx_cassette.stand_in import Asked, Reply
+
+from .aws_messages import EVENTSTREAM, chunk, event
 
 __all__ = ["answer"]
 
@@ -38,6 +40,8 @@ def answer(asked: Asked, nth: int) -> Reply | None:
         return _reply(said.whole(), said.events() if said.is_stream else None)
     if asked.path == "/":
         return _reply({}, _tokens(words))
+    if path.startswith("/model/"):
+        return _of_bedrock(path, json.loads(asked.body), nth, words)
     if path.endswith("/conversations"):
         body = json.loads(asked.body)
         return _reply(_conversation(nth, words), _conversation_events(nth, words) if body["stream"] else None)
@@ -155,8 +159,13 @@ def _message(body: dict[str, Any], nth: int, words: str) -> dict[str, Any]:
 
 
 def _message_events(whole: dict[str, Any], words: str) -> Iterator[bytes]:
+    for each in _said_of_a_message(whole, words):
+        yield _event(each, each["type"])
+
+
+def _said_of_a_message(whole: dict[str, Any], words: str) -> list[dict[str, Any]]:
     begun = {**whole, "content": [], "stop_reason": None, "usage": {"input_tokens": 9, "output_tokens": 1}}
-    said: list[dict[str, Any]] = [
+    return [
         {"type": "message_start", "message": begun},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         {"type": "ping"},
@@ -172,8 +181,6 @@ def _message_events(whole: dict[str, Any], words: str) -> Iterator[bytes]:
         },
         {"type": "message_stop"},
     ]
-    for each in said:
-        yield _event(each, each["type"])
 
 
 # -- Gemini --------------------------------------------------------------------------------------------
@@ -280,3 +287,27 @@ def _workers_ai_events(words: str) -> Iterator[bytes]:
         yield _event({"response": piece, "p": "abcdefghij"[number % 7 :]})
     yield _event({"response": "", "usage": {"prompt_tokens": 27, "completion_tokens": 12}})
     yield b"data: [DONE]\n\n"
+
+
+# -- Bedrock -------------------------------------------------------------------------------------------
+
+
+def _of_bedrock(path: str, body: dict[str, Any], nth: int, words: str) -> Reply:
+    message = _message({**body, "model": "any"}, nth, words)
+    if path.endswith("/invoke"):
+        return _reply(message, None)
+    usage = {"inputTokens": 9, "outputTokens": 9, "totalTokens": 18}
+    if path.endswith("/converse"):
+        output = {"message": {"role": "assistant", "content": [{"text": words}]}}
+        return _reply({"output": output, "stopReason": "end_turn", "usage": usage}, None)
+    if path.endswith("/converse-stream"):
+        deltas = [{"contentBlockIndex": 0, "delta": {"text": piece}} for piece in _pieces(words)]
+        said = [
+            event("messageStart", {"role": "assistant"}),
+            *(event("contentBlockDelta", delta) for delta in deltas),
+            event("messageStop", {"stopReason": "end_turn"}),
+            event("metadata", {"usage": usage}),
+        ]
+    else:
+        said = [*map(chunk, _said_of_a_message(message, words))]
+    return Reply(200, said, {"content-type": EVENTSTREAM})

@@ -63,7 +63,7 @@ PROGRAMS = find_programs()
 
 SDKS = (
     *("openai", "anthropic", "google-genai", "mistralai", "cohere", "ollama"),
-    *("groq", "together", "fireworks-ai", "cerebras_cloud_sdk", "huggingface_hub"),
+    *("groq", "together", "fireworks-ai", "cerebras_cloud_sdk", "huggingface_hub", "boto3"),
 )
 
 
@@ -166,6 +166,7 @@ def run(folder: Path, url: str, **variables: str) -> str:
         "CEREBRAS_API_KEY",
         "HF_TOKEN",
         "AZURE_OPENAI_API_KEY",
+        "AWS_BEARER_TOKEN_BEDROCK",
         "GOOGLE_API_KEY",
     )
     environment = {name: value for name, value in os.environ.items() if name not in keys}
@@ -184,6 +185,8 @@ def run(folder: Path, url: str, **variables: str) -> str:
         "HF_BASE_URL": url,
         "TGI_URL": url.removesuffix("/v1"),
         "AZURE_OPENAI_ENDPOINT": url.removesuffix("/v1"),
+        "ANTHROPIC_BEDROCK_BASE_URL": url.removesuffix("/v1"),
+        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": url.removesuffix("/v1"),
         # What the hub said of agents is kept there for a day: without it, it is asked again.
         "HF_HOME": str(folder),
         **variables,
