@@ -196,6 +196,31 @@ def test_what_cannot_be_read_or_fails_ends_the_stream(name: str, size: int) -> N
     assert ("the stream carried" in fault) == (len(events) == 2)
 
 
+BODY = b"".join(body for body, _ in GOOD.values())
+EVENTS = [read_event for _, read_event in GOOD.values()]
+
+
+@given(st.integers(0, len(BODY) - 1), st.integers(1, 255), st.integers(1, 200))
+def test_any_damaged_byte_is_found(position: int, mask: int, size: int) -> None:
+    """What comes before its message is read, nothing behind it, and nothing is raised."""
+    damaged = BODY[:position] + bytes([BODY[position] ^ mask]) + BODY[position + 1 :]
+
+    events, parser = parse(damaged, size)
+
+    assert EVENTS[: len(events)] == events
+    assert len(events) < len(EVENTS)
+    assert (parser.fault or "").startswith(UNREAD)
+
+
+@given(st.binary(max_size=200), st.integers(1, 40))
+def test_bytes_that_are_no_messages_raise_nothing(body: bytes, size: int) -> None:
+    """Whatever they are: they are torn, or cannot be read."""
+    events, parser = parse(body, size)
+
+    assert [] == events
+    assert (body != b"") == (parser.is_torn or parser.fault is not None)
+
+
 def test_an_exception_is_an_event_too() -> None:
     """It is kept with its headers, and would be sent again as it came."""
     body = exception("throttlingException", "Slow down.")
