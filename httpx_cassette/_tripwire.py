@@ -36,9 +36,10 @@ _HEADER_ENDINGS = (
     b"access-key", b"auth-key", b"functions-key", b"subscription-key",
 )  # fmt: skip
 
-#: ``_ACCESS_KEY`` for AWS_SECRET_ACCESS_KEY.  Not ``_KEY``: names of caches and columns end so.
+#: ``_ACCESS_KEY`` for AWS_SECRET_ACCESS_KEY, the last for AWS_BEARER_TOKEN_BEDROCK.  Not ``_KEY``: names of
+#: caches and columns end so.
 _VARIABLE_ENDINGS = (
-    "API_KEY", "APIKEY", "TOKEN", "SECRET", "SECRET_KEY", "ACCESS_KEY", "PASSWORD", "_PAT"
+    "API_KEY", "APIKEY", "TOKEN", "SECRET", "SECRET_KEY", "ACCESS_KEY", "PASSWORD", "_PAT", "_TOKEN_BEDROCK"
 )  # fmt: skip
 
 #: What people write where a client insists on a key and the server wants none: ``sk-no-key-required``

@@ -904,6 +904,7 @@ def test_the_tripwire_knows_the_credentials_of_the_request(call: Call, name: str
         "HF_TOKEN",
         "APP_SECRET",
         "AWS_SECRET_ACCESS_KEY",
+        "AWS_BEARER_TOKEN_BEDROCK",
         "db_password",
         "HTTPX_CASSETTE_HMAC_KEY",
     ],
