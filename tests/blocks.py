@@ -9,11 +9,21 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Block", "Outcome", "find_blocks", "is_installed", "shell"]
+__all__ = [
+    "Block",
+    "Outcome",
+    "Program",
+    "find_blocks",
+    "find_programs",
+    "is_installed",
+    "run_program",
+    "shell",
+]
 
 _BLOCK = re.compile(r"(?:<!-- (?P<note>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 
@@ -25,6 +35,14 @@ class Block(NamedTuple):
     language: str
     text: str
     note: str
+
+
+class Program(NamedTuple):
+    """A fenced block of Python, and the SDK that it needs."""
+
+    name: str
+    needs: str
+    text: str
 
 
 class Outcome(NamedTuple):
@@ -45,6 +63,19 @@ def find_blocks(page: str) -> list[Block]:
         )
         for found in _BLOCK.finditer(page)
     ]
+
+
+def find_programs(pages: Sequence[Path]) -> list[Program]:
+    """Return the programs of pages, named by page and line."""
+    pattern = re.compile(r"<!-- needs: (?P<needs>\S+) -->\n```python\n(?P<text>.*?)^```$", re.M | re.S)
+    found = []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        found += [
+            Program(f"{page.stem}-{text.count(chr(10), 0, match.start()) + 1}", match["needs"], match["text"])
+            for match in pattern.finditer(text)
+        ]
+    return found
 
 
 def is_installed(needs: str) -> bool:
@@ -75,3 +106,58 @@ def shell(command: str, folder: Path, url: str) -> Outcome:
         timeout=60,
     )
     return Outcome(done.returncode, done.stdout + done.stderr)
+
+
+def run_program(folder: Path, url: str, **variables: str) -> str:
+    """Run the program and return what it prints; every SDK is pointed at the server."""
+    key = variables.pop("API_KEY", None)
+    keys = (
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "MISTRAL_API_KEY",
+        "CO_API_KEY",
+        "GROQ_API_KEY",
+        "TOGETHER_API_KEY",
+        "FIREWORKS_API_KEY",
+        "CEREBRAS_API_KEY",
+        "HF_TOKEN",
+        "AZURE_OPENAI_API_KEY",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "GOOGLE_API_KEY",
+    )
+    environment = {name: value for name, value in os.environ.items() if name not in keys}
+    environment.pop("HTTPX_CASSETTE_LEDGER", None)
+    environment |= {
+        "OPENAI_BASE_URL": url,
+        "ANTHROPIC_BASE_URL": url.removesuffix("/v1"),
+        "GOOGLE_GEMINI_BASE_URL": url.removesuffix("/v1"),
+        "MISTRAL_SERVER_URL": url.removesuffix("/v1"),
+        "OLLAMA_HOST": url.removesuffix("/v1"),
+        "CO_API_URL": url.removesuffix("/v1"),
+        "GROQ_BASE_URL": url.removesuffix("/v1"),
+        "TOGETHER_BASE_URL": url,
+        "FIREWORKS_BASE_URL": url.removesuffix("/v1"),
+        "CEREBRAS_BASE_URL": url.removesuffix("/v1"),
+        "HF_BASE_URL": url,
+        "TGI_URL": url.removesuffix("/v1"),
+        "AZURE_OPENAI_ENDPOINT": url.removesuffix("/v1"),
+        "ANTHROPIC_BEDROCK_BASE_URL": url.removesuffix("/v1"),
+        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": url.removesuffix("/v1"),
+        # What the hub said of agents is kept there for a day: without it, it is asked again.
+        "HF_HOME": str(folder),
+        **variables,
+    }
+    if key is not None:
+        environment |= dict.fromkeys(keys[:-1], key)
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert 0 == done.returncode, done.stderr
+    return done.stdout

@@ -1,8 +1,8 @@
 """What a stand-in says in the formats that it does not know by itself.
 
 Responses, Messages, Gemini, Cohere, Ollama, Workers AI, Bedrock and text generation, for
-``StandInServer(answer=...)``; and chat at other paths than its own. The n-th answer is worded differently from
-the one before it, so that only a replay can say the same twice.
+``StandInServer(answer=...)``; and chat at other paths than its own. The n-th answer is worded differently
+from the one before it, so that only a replay can say the same twice.
 """
 
 from __future__ import annotations

@@ -7,58 +7,32 @@ Programs whose SDK is not installed, or too old, are skipped; ``nox -s docs`` ha
 from __future__ import annotations
 
 import importlib.util
-import os
-import re
 import shutil
 import socket
-import subprocess
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from httpx_cassette.stand_in import StandInServer
 
-from .blocks import Block, Outcome, find_blocks, is_installed, shell
+from .blocks import Block, Outcome, Program, find_blocks, find_programs, is_installed, run_program, shell
 from .key_tables import FILE, render
 from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
 
-#: The blocks of these belong together, and are executed by ``test_docs_pytest.py`` and
-#: ``test_docs_dialects.py``; ``cli.md`` is made.
-TOLD_AS_ONE = ("cli.md", "dialects.md", "pytest.md")
+#: The blocks of the first three belong together, and are executed by ``test_docs_pytest.py`` and
+#: ``test_docs_dialects.py``, or are made; those of ``frameworks.md`` are in ``tests/frameworks``.
+ELSEWHERE = ("cli.md", "dialects.md", "pytest.md", "frameworks.md")
 
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in TOLD_AS_ONE]
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in ELSEWHERE]
 
 SERVICES = find_blocks((DOCS / "services.md").read_text(encoding="utf-8"))
 
 COMMANDS = [block for block in SERVICES if block.language == "sh"]
 
 
-class Program(NamedTuple):
-    """A fenced block of Python, and the SDK that it needs."""
-
-    name: str
-    needs: str
-    text: str
-
-
-def find_programs() -> list[Program]:
-    """Return the programs of all pages, named by page and line."""
-    pattern = re.compile(r"<!-- needs: (?P<needs>\S+) -->\n```python\n(?P<text>.*?)^```$", re.M | re.S)
-    found = []
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        found += [
-            Program(f"{page.stem}-{text.count(chr(10), 0, match.start()) + 1}", match["needs"], match["text"])
-            for match in pattern.finditer(text)
-        ]
-    return found
-
-
-PROGRAMS = find_programs()
+PROGRAMS = find_programs(PAGES)
 
 
 SDKS = (
@@ -76,9 +50,9 @@ def test_a_program_says_the_same_without_server_and_key(
         pytest.skip(f"{program.needs} is not installed here; nox -s docs runs this")
     (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
     with StandInServer(answer=answer) as server:
-        recorded = run(tmp_path, server.url, HTTPX_CASSETTE_MODE="record", API_KEY="stand-in")
+        recorded = run_program(tmp_path, server.url, HTTPX_CASSETTE_MODE="record", API_KEY="stand-in")
         calls = server.calls
-    replayed = run(tmp_path, server.url)
+    replayed = run_program(tmp_path, server.url)
 
     assert calls > 0
     assert "Venus" in recorded
@@ -149,58 +123,3 @@ def test_the_service_of_the_page_is_the_one_under_load() -> None:
     (shown,) = (block.text for block in SERVICES if block.note == "file: app.py")
 
     assert (DOCS.parent / "tests" / "services" / "apps" / "app.py").read_text(encoding="utf-8") == shown
-
-
-def run(folder: Path, url: str, **variables: str) -> str:
-    """Run the program and return what it prints; every SDK is pointed at the server."""
-    key = variables.pop("API_KEY", None)
-    keys = (
-        "OPENAI_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "GEMINI_API_KEY",
-        "MISTRAL_API_KEY",
-        "CO_API_KEY",
-        "GROQ_API_KEY",
-        "TOGETHER_API_KEY",
-        "FIREWORKS_API_KEY",
-        "CEREBRAS_API_KEY",
-        "HF_TOKEN",
-        "AZURE_OPENAI_API_KEY",
-        "AWS_BEARER_TOKEN_BEDROCK",
-        "GOOGLE_API_KEY",
-    )
-    environment = {name: value for name, value in os.environ.items() if name not in keys}
-    environment.pop("HTTPX_CASSETTE_LEDGER", None)
-    environment |= {
-        "OPENAI_BASE_URL": url,
-        "ANTHROPIC_BASE_URL": url.removesuffix("/v1"),
-        "GOOGLE_GEMINI_BASE_URL": url.removesuffix("/v1"),
-        "MISTRAL_SERVER_URL": url.removesuffix("/v1"),
-        "OLLAMA_HOST": url.removesuffix("/v1"),
-        "CO_API_URL": url.removesuffix("/v1"),
-        "GROQ_BASE_URL": url.removesuffix("/v1"),
-        "TOGETHER_BASE_URL": url,
-        "FIREWORKS_BASE_URL": url.removesuffix("/v1"),
-        "CEREBRAS_BASE_URL": url.removesuffix("/v1"),
-        "HF_BASE_URL": url,
-        "TGI_URL": url.removesuffix("/v1"),
-        "AZURE_OPENAI_ENDPOINT": url.removesuffix("/v1"),
-        "ANTHROPIC_BEDROCK_BASE_URL": url.removesuffix("/v1"),
-        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": url.removesuffix("/v1"),
-        # What the hub said of agents is kept there for a day: without it, it is asked again.
-        "HF_HOME": str(folder),
-        **variables,
-    }
-    if key is not None:
-        environment |= dict.fromkeys(keys[:-1], key)
-    done = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert 0 == done.returncode, done.stderr
-    return done.stdout
