@@ -164,6 +164,14 @@ def sdk_old(session: nox.Session, openai: int) -> None:
 
 
 @nox.session
+@nox.parametrize("group", [nox.param(group, id=group) for group in ("frameworks", "instructor")])
+def frameworks(session: nox.Session, group: str) -> None:
+    """Let frameworks talk over cassettes: agents in one environment, instructor for its pins in another."""
+    install(session, group)
+    session.run("python", "-m", "pytest", "tests/frameworks", *session.posargs)
+
+
+@nox.session
 def conformance(session: nox.Session) -> None:
     """Hold the stream invariants against recorded exchanges: ``nox -s conformance -- FOLDER [--full]``."""
     install(session, "sdk")
