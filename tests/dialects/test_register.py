@@ -332,7 +332,9 @@ REFUSED = {
         "two stream tables have the framing 'sse'; make them one",
     ),
     "an unknown framing": Refused(
-        streaming(framing="xml"), "stream.framing='xml'", "one of 'sse', 'ndjson', 'json-array'"
+        streaming(framing="xml"),
+        "stream.framing='xml'",
+        "one of 'sse', 'ndjson', 'json-array', 'eventstream'",
     ),
     "a text of texts": Refused(streaming(text="say"), "stream.text='say'", TUPLE),
     "numbers of texts": Refused(streaming(ends=(1,)), "stream.ends=(1,)", TUPLE),
