@@ -45,8 +45,8 @@ PARTS = {
     # Recordings as people read them: no key and no replay depends on it.
     "reading": Part(
         "_opened _verification _exchange _notebook _usage readers readers.anthropic_messages "
-        "readers.cohere readers.gemini readers.mistral_conversations readers.ollama "
-        "readers.openai_responses readers.chat readers._said",
+        "readers.bedrock readers.cohere readers.gemini readers.huggingface readers.mistral_conversations "
+        "readers.ollama readers.openai_responses readers.chat readers._said",
         "flow miss dialects key cassette redact canonical data",
     ),
     "transport": Part(

@@ -161,6 +161,37 @@ TALKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {"message": {"content": "It is sunny.", "thinking": "Let me see.", "tool_calls": [again(CALL)]}},
     ),
+    "bedrock": (
+        {
+            "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
+            "messages": [
+                {"role": "user", "content": [{"text": "Weather?"}, {"image": {"format": "png"}}]},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}},
+                        {"text": "One moment."},
+                        {"toolUse": {"toolUseId": "call_1", "name": "look", "input": {"at": "Rome"}}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [{"toolResult": {"toolUseId": "call_1", "content": [{"text": "Sunny"}]}}],
+                },
+            ],
+        },
+        {
+            "output": {
+                "message": {
+                    "content": [
+                        {"reasoningContent": {"reasoningText": {"text": "Let me see."}}},
+                        {"text": "It is sunny."},
+                        {"toolUse": {"toolUseId": "call_2", "name": "look", "input": {"at": "Rome"}}},
+                    ]
+                }
+            }
+        },
+    ),
 }
 
 
@@ -218,6 +249,8 @@ def test_items_are_turns_of_their_own() -> None:
         ("mistral", {"prompt": "def f(", "suffix": "return 1"}, ["user: def f(\nreturn 1"]),
         ("mistral-conversations", {"instructions": "Hm", "inputs": "Hi"}, ["system: Hm", "user: Hi"]),
         ("gemini-interactions", {"system_instruction": "Hm", "input": "Hi"}, ["system: Hm", "user: Hi"]),
+        ("huggingface", {"inputs": "Hi", "parameters": {}}, ["user: Hi"]),
+        ("bedrock", {"messages": [{"role": "user", "content": [{"json": {"a": 1}}]}]}, ['user: {"a": 1}']),
         ("generic", {"messages": [{"role": "user", "content": "Hi"}]}, []),
     ],
 )  # fmt: skip
@@ -276,6 +309,41 @@ def test_what_came_of_an_answer_without_an_end_is_read() -> None:
     assert [ANSWER] == read_answers("openai-responses", events)
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["nova", "converse"])
+def test_binary_messages_are_read_by_their_payloads(is_named: bool) -> None:
+    """Nova says inside of each what it is, and Converse in a header."""
+    use = {"toolUseId": "call_2", "name": "look"}
+    payloads: list[tuple[str, Json]] = [
+        ("messageStart", {"role": "assistant"}),
+        (
+            "contentBlockDelta",
+            {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "Let me see."}}},
+        ),
+        ("contentBlockDelta", {"contentBlockIndex": 1, "delta": {"text": "It is "}}),
+        ("contentBlockDelta", {"contentBlockIndex": 1, "delta": {"text": "sunny."}}),
+        ("contentBlockStart", {"contentBlockIndex": 2, "start": {"toolUse": use}}),
+        ("contentBlockDelta", {"contentBlockIndex": 2, "delta": {"toolUse": {"input": '{"at": '}}}),
+        ("contentBlockDelta", {"contentBlockIndex": 2, "delta": {"toolUse": {"input": '"Rome"}'}}}),
+        ("messageStop", {"stopReason": "tool_use"}),
+    ]
+    events: list[Json] = [{name: payload} if is_named else payload for name, payload in payloads]
+
+    assert [ANSWER] == read_answers("bedrock", events)
+
+
+def test_tokens_are_a_text() -> None:
+    """Without the one that ends it; a whole answer may be a list."""
+    events: list[Json] = [
+        {"index": 1, "token": {"text": "It is ", "special": False}, "generated_text": None},
+        {"index": 2, "token": {"text": "sunny.", "special": False}, "generated_text": None},
+        {"index": 3, "token": {"text": "</s>", "special": True}, "generated_text": "It is sunny."},
+    ]
+    whole: list[Json] = [{"generated_text": "It is sunny."}]
+
+    said = [Message("assistant", "It is sunny.")]
+    assert [said] * 3 == [read_answers("huggingface", each) for each in (events, whole, [whole])]
+
+
 def test_every_choice_is_an_answer() -> None:
     """Choices that come by turns in a stream are put together by their index."""
     events: list[Json] = [
@@ -304,7 +372,7 @@ def test_nothing_that_is_sent_breaks_a_reader(dialect: str) -> None:
     names = (
         "messages contents input inputs system systemInstruction prompt message content parts choices delta "
         "output candidates steps outputs type index tool_calls function item response arguments "
-        "images chat_history"
+        "images chat_history token generated_text toolUse toolResult reasoningContent contentBlockDelta delta"
     ).split()
     odd: list[Json] = [None, 7, "text", [], {}, [None], [7], ["text"], [[]], [{}], {"text": 7}, True]
     for value in odd:
@@ -344,7 +412,11 @@ def events_of(text: str) -> list[Json]:
     return found
 
 
-@pytest.mark.parametrize("page", sorted(CASES.glob("*.jsonl")), ids=lambda page: page.stem)
+#: But for binary streams, which cannot be read as simply.
+PAGES = [page for page in sorted(CASES.glob("*.jsonl")) if not page.stem.endswith("bedrock")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_stored_stream_says_what_was_received(page: Path, tmp_path: Path) -> None:
     """An assembled stream is read as the events were that came; each case is recorded and opened."""
     compared = 0

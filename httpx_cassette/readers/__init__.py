@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .._call import Json
-from ._said import Message, Reader, ToolCall, join
+from ._said import Message, Reader, ToolCall, join, objects
 from .anthropic_messages import ANTHROPIC_MESSAGES
+from .bedrock import BEDROCK
 from .chat import CHAT
 from .cohere import COHERE, COHERE_V1
 from .gemini import GEMINI, GEMINI_INTERACTIONS
+from .huggingface import HUGGINGFACE
 from .mistral_conversations import MISTRAL_CONVERSATIONS
 from .ollama import OLLAMA
 from .openai_responses import OPENAI_RESPONSES
@@ -32,6 +34,8 @@ READERS: Mapping[str, Reader] = {
     "cohere": COHERE,
     "cohere-v1": COHERE_V1,
     "ollama": OLLAMA,
+    "huggingface": HUGGINGFACE,
+    "bedrock": BEDROCK,
 }
 
 
@@ -54,5 +58,5 @@ def read_answers(dialect: str, documents: Sequence[Json]) -> list[Message]:
         documents: The answer, or the events of its stream, parsed.
     """
     reader = READERS.get(dialect)
-    found = [each for each in documents if isinstance(each, dict)]
+    found = [item for document in documents for item in objects(document)]
     return join(reader.pieces(found)) if reader is not None else []
