@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ USED_FILE = os.environ.get(USED_VARIABLE)
 
 #: Who is told what all transports do: a plugin of pytest adds itself here. Each is a ``Listener`` of the
 #: sessions, of which nothing is known here.
-LISTENERS: list[Any] = []
+LISTENERS: list[object] = []
 
 #: Held while something is imported late. Re-entrant: what is imported may import late itself.
 #: A child that is forked while another thread imports a module inherits the lock of that import, and would

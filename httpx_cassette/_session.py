@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from . import _budget, _ledger
 from ._call import Call
@@ -208,7 +208,8 @@ class Session:
             listener.counted(name)
 
     def _listeners(self) -> list[Listener]:
-        return LISTENERS if self._listener is None else [*LISTENERS, self._listener]
+        everywhere = cast("list[Listener]", LISTENERS)
+        return everywhere if self._listener is None else [*everywhere, self._listener]
 
     def warn_once(self, key: str, message: str) -> None:
         """Log a warning, once for each key."""

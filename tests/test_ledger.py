@@ -340,19 +340,20 @@ def test_arming_again_repairs_the_environment(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere tempfile is asked")
-@pytest.mark.parametrize("where", ["known to tempfile", "named by TMPDIR", "usual"])
+@pytest.mark.parametrize("where", ["known to tempfile", "in bytes", "TMPDIR", "TEMP", "TMP", "usual"])
 def test_the_file_is_named_in_the_folder_for_temporary_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
 ) -> None:
     """What the program has set goes first, then the environment, then what is usual."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "set") if where == "known to tempfile" else None)
-    if where == "usual":
-        monkeypatch.delenv("TMPDIR", raising=False)
-    else:
-        monkeypatch.setenv("TMPDIR", str(tmp_path))
-    folders = {"known to tempfile": tmp_path / "set", "named by TMPDIR": tmp_path, "usual": Path("/tmp")}
+    known = {"known to tempfile": str(tmp_path / "set"), "in bytes": os.fsencode(tmp_path / "set")}
+    monkeypatch.setattr("tempfile.tempdir", known.get(where))
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    if where.isupper():
+        monkeypatch.setenv(where, str(tmp_path))
 
-    assert folders[where] == Path(_exit.new_path()).parent
+    folder = tmp_path / "set" if where in known else tmp_path if where.isupper() else Path("/tmp")
+    assert folder == Path(_exit.new_path()).parent
 
 
 @pytest.mark.parametrize("name", ["absent", "file", "relative"])

@@ -18,7 +18,10 @@ from .. import _exit
 from .._process import LISTENERS, LOADING, RUN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._environment import Environment
+    from ._hearing import Hearing
     from ._run import Run
 
 __all__ = ["BEFORE", "begin", "ledger_if_used", "listen", "run_if_awake", "run_of"]
@@ -80,13 +83,15 @@ def listen(config: pytest.Config) -> None:
         from ._environment import Environment
 
         run_of(config, Environment(config))
-    RUN.recording = listener.recording
+    # A run that tests another one goes on behind it.
+    before, RUN.recording = RUN.recording, listener.recording
     LISTENERS.append(listener)
-    config.add_cleanup(lambda: _end(config))
+    config.add_cleanup(lambda: _end(config, before))
 
 
-def _end(config: pytest.Config) -> None:
+def _end(config: pytest.Config, before: Callable[[str], tuple[str, ...]] | None) -> None:
     """Listen no longer, and tell what nobody was told."""
+    RUN.recording = before
     LISTENERS.remove(config.stash[_LISTENER])
     if run_if_awake(config) or ledger_if_used():
         run_of(config).end()
@@ -99,13 +104,16 @@ class _Asleep:
         self.config, self.pid = config, os.getpid()
 
     def __getattr__(self, name: str) -> Any:
-        if name != "hearing":
-            return getattr(self.hearing, name)
+        """Return a method of the listener; three that pass everything on would be paid for by every run."""
+        return getattr(self.hearing(), name)
+
+    def hearing(self) -> Hearing:
         with LOADING:
             from ._hearing import Hearing
 
             is_worker = hasattr(self.config, "workeroutput")
-            return self.__dict__.setdefault(name, Hearing(self.pid, is_worker=is_worker))
+            found: Hearing = self.__dict__.setdefault("heard", Hearing(self.pid, is_worker=is_worker))
+            return found
 
     def recording(self, test: str) -> tuple[str, ...]:
         from ._run import recording_command
@@ -132,7 +140,7 @@ def run_of(config: pytest.Config, environment: Environment | None = None) -> Run
     if found is None:
         from ._run import Run
 
-        found = Run(config, config.stash[_LISTENER].hearing, environment)
+        found = Run(config, config.stash[_LISTENER].hearing(), environment)
         config.pluginmanager.register(found, _PLUGIN)
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from httpx_cassette._process import LISTENERS, RUN
 from httpx_cassette.stand_in import StandInServer
 from tests.plugin._project import PROGRAMS, Project, run
 from tests.plugin.conftest import Tested
@@ -125,6 +126,14 @@ def test_a_miss_behind_the_last_test_wakes_the_run(folder: Path, when: str) -> N
 
     assert (2, True) == (ended.status, "1 passed" in ended.stdout), ended.text
     assert 1 == (ended.stdout + ended.stderr).count("CassetteMiss: no recording for POST"), ended.text
+
+
+def test_a_run_leaves_nothing_of_itself(tested: Tested) -> None:
+    """An outer run goes on to listen, and to tell its own command, as before."""
+    before = RUN.recording, RUN.is_ceiling, RUN.test, [*LISTENERS]
+    ended = tested("--cassette-mode=replay", test_it="@pytest.mark.cassette\ndef test_it():\n    ask()\n")
+
+    assert (2, before) == (ended.status, (RUN.recording, RUN.is_ceiling, RUN.test, [*LISTENERS]))
 
 
 def test_each_run_of_a_process_tells_its_own(folder: Path) -> None:
