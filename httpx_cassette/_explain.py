@@ -9,6 +9,7 @@ import copy
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ._call import Call, Json
 from ._canonical import canonical_bytes
@@ -18,9 +19,10 @@ from ._excerpt import cut, show_value
 from ._fingerprint import KEY_VERSION, RULES, Draft, assemble_document, hash_document
 from ._request import Reading, join_answers, read_call, stored_request
 from ._settings import Settings
+from ._url import read_target
 from .dialects import recognise
 
-__all__ = ["Explanation", "RuleEffect", "explain"]
+__all__ = ["Derivation", "Explanation", "RuleEffect", "derive", "derive_stored", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,18 @@ class Explanation:
         return "\n".join([*lines, "key document", shown])
 
 
+class Derivation(NamedTuple):
+    """How a key comes about, and what is compared with recordings where there is none of that key.
+
+    Args:
+        explanation: The derivation.
+        compared: The key document before long strings became digests.
+    """
+
+    explanation: Explanation
+    compared: dict[str, Json]
+
+
 def explain(call: Call, settings: Settings) -> Explanation:
     """Return the derivation of a call's key.
 
@@ -75,6 +89,11 @@ def explain(call: Call, settings: Settings) -> Explanation:
     Raises:
         CassetteError: A prompt file cannot be read.
     """
+    return derive(call, settings).explanation
+
+
+def derive(call: Call, settings: Settings) -> Derivation:
+    """Return the derivation of a call's key, and what is compared; see :func:`explain`."""
     reading = read_call(call, settings.redaction)
     dialect = recognise(reading.target.path, reading.body if reading.kind == "json" else None)
     policy = settings.policy
@@ -87,6 +106,28 @@ def explain(call: Call, settings: Settings) -> Explanation:
     request, _ = stored_request(reading, settings.redaction, dialect, policy.key_headers)
     draft = Draft(request, dialect, policy, reading.target.host)
     effects += _effects_of_storing(sent, request, reading)
+    return _derive(draft, settings, effects, reading.call.url)
+
+
+def derive_stored(request: dict[str, Json], settings: Settings) -> Derivation:
+    """Return the derivation of the key of a request as it is stored: redacted, media as digests.
+
+    Args:
+        request: The request; it is used up.
+        settings: The options in force.
+
+    Raises:
+        CassetteError: A prompt file cannot be read.
+        Exception: One of ``INCOMPARABLE``: it is no request.
+    """
+    target = read_target(str(request["url"]), settings.redaction)
+    dialect = recognise(target.path, request.get("json"))
+    draft = Draft(request, dialect, settings.policy, target.host)
+    return _derive(draft, settings, [], str(request["url"]))
+
+
+def _derive(draft: Draft, settings: Settings, effects: list[RuleEffect], sent_url: str) -> Derivation:
+    request = dict(draft.request)
     for name, rule in RULES:
         before = copy.deepcopy(draft.request)
         rule(draft)
@@ -97,23 +138,24 @@ def explain(call: Call, settings: Settings) -> Explanation:
     effects.append(RuleEffect("digest", tuple(_lines(differences(document, digested)))))
     headers = differences(request.get("headers", {}), document.get("headers", {}))
     effects[:0] = [
-        RuleEffect("url", _url_lines(reading, document)),
+        RuleEffect("url", _url_lines(sent_url, str(request["url"]), document)),
         RuleEffect("headers", tuple(_lines(headers))),
     ]
-    return Explanation(
+    explanation = Explanation(
         fingerprint=hash_document(copy.deepcopy(digested)).hex(),
-        dialect=dialect.name,
+        dialect=draft.dialect.name,
         key_document=digested,
         canonical=canonical_bytes(digested),
         rules=tuple(effects),
     )
+    return Derivation(explanation, document)
 
 
-def _url_lines(reading: Reading, document: dict[str, Json]) -> tuple[str, ...]:
+def _url_lines(sent: str, stored: str, document: dict[str, Json]) -> tuple[str, ...]:
     # The URL as sent is not shown: it may hold a password.
-    if document["url"] == reading.call.url:
+    if document["url"] == sent:
         return ()
-    return (f"{show_value(reading.target.stored)} -> {show_value(document['url'])}",)
+    return (f"{show_value(stored)} -> {show_value(document['url'])}",)
 
 
 def _effects_of_storing(sent: Json, request: dict[str, Json], reading: Reading) -> list[RuleEffect]:

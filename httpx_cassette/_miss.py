@@ -20,7 +20,15 @@ from ._excerpt import cut, show_change
 from ._hints import Hint, Mask, Masks, body_path, hint
 from ._nearest import Nearest
 
-__all__ = ["CassetteFacts", "MissFacts", "command_line", "compose", "miss"]
+__all__ = [
+    "CassetteFacts",
+    "MissFacts",
+    "command_line",
+    "compose",
+    "miss",
+    "shown_path",
+    "tally",
+]
 
 #: The most bytes a report has: a run with hundreds of misses must still fit into a log.
 MAX_REPORT = 16_384
@@ -125,7 +133,7 @@ def miss(facts: MissFacts) -> CassetteMiss:
             "url": facts.url,
             "dialect": facts.dialect,
             "model": facts.model,
-            "changed": tuple(_shown_path(change.path) for change in found.changes) if found else (),
+            "changed": tuple(shown_path(change.path) for change in found.changes) if found else (),
             "nearest": found.candidate.where if found else None,
             "words": facts.words,
         },
@@ -223,7 +231,7 @@ def _nearest_lines(facts: MissFacts, room: int) -> list[str]:
     if found is None:
         return [_fact("nearest", "none: there is no recording to compare with")]
     where = f"{cut(found.candidate.where, 200)}, recorded {cut(found.candidate.at, 40)}"
-    lines = [_fact("nearest", f"{where}: {_tally(found, bool(facts.refusal))}")]
+    lines = [_fact("nearest", f"{where}: {tally(found, bool(facts.refusal))}")]
     if found.is_partial:
         lines.append(
             _fact("", f"of the newest {_count(found.looked_at, 'recording')}: looking at more takes too long")
@@ -231,7 +239,7 @@ def _nearest_lines(facts: MissFacts, room: int) -> list[str]:
     room -= _size(lines) + len("    ... and 1,000,000 more\n")
     shown = 0
     for change in found.changes[:_MAX_CHANGES]:
-        block = [f"    {line}" for line in show_change(_shown_path(change.path), change)]
+        block = [f"    {line}" for line in show_change(shown_path(change.path), change)]
         room -= _size(block)
         if room < 0:
             break
@@ -241,7 +249,8 @@ def _nearest_lines(facts: MissFacts, room: int) -> list[str]:
     return [*lines, f"    ... and {more:,} more"] if more else lines
 
 
-def _tally(found: Nearest, is_refused: bool) -> str:
+def tally(found: Nearest, is_refused: bool) -> str:
+    """Return how much of the nearest recording differs, in words."""
     number, fields = len(found.changes), found.fields
     if not number and is_refused:  # In rerecord: what is recorded would be asked once more.
         return "the same request"
@@ -252,7 +261,7 @@ def _tally(found: Nearest, is_refused: bool) -> str:
     return f"{number:,} of {_count(fields, 'field')} {'differs' if number == 1 else 'differ'}"
 
 
-def _shown_path(path: str) -> str:
+def shown_path(path: str) -> str:
     """Return a path as options name it, except where that would name another part of the key."""
     short = body_path(path) or path
     first = re.split(r"[.\[]", short, maxsplit=1)[0]

@@ -26,7 +26,7 @@ import orjson
 from ._call import Json
 from ._difference import MISSING, Change, Missing, common_prefix, common_suffix, count_leaves, differences
 
-__all__ = ["Candidate", "Nearest", "nearest"]
+__all__ = ["Candidate", "Nearest", "nearest", "nearest_few"]
 
 # How many recordings the second pass compares in full.
 _BEST_FEW = 8
@@ -104,6 +104,26 @@ def nearest(
         seconds: When to stop drawing. Comparing the best few in full may take half as long again.
         clock: What tells the time.
     """
+    return next(iter(nearest_few(asked, candidates, 1, seconds=seconds, clock=clock)), None)
+
+
+def nearest_few(
+    asked: Json,
+    candidates: Iterable[Candidate],
+    most: int,
+    *,
+    seconds: float = 0.5,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Nearest]:
+    """Return the recordings nearest to a document, the nearest first; not more than are compared in full.
+
+    Args:
+        asked: The document that was looked for.
+        candidates: The recordings, newest first; one is drawn at a time.
+        most: How many are returned at most.
+        seconds: When to stop drawing.
+        clock: What tells the time.
+    """
     stop = clock() + seconds
     sketch = _Sketch(asked)
     best: list[tuple[_Score, Candidate]] = []
@@ -119,15 +139,16 @@ def nearest(
         if score is not None:
             insort(best, (score, candidate))
             del best[_BEST_FEW:]
-    if not best:
-        return None
-    candidate, changes = _compare_best(asked, best, lambda: clock() < stop + seconds / 2)
-    return Nearest(candidate, tuple(changes), count_leaves(candidate.document), looked_at, is_partial)
+    ranked = _compare_best(asked, best, lambda: clock() < stop + seconds / 2)
+    return [
+        Nearest(candidate, tuple(changes), count_leaves(candidate.document), looked_at, is_partial)
+        for candidate, changes in ranked[:most]
+    ]
 
 
 def _compare_best(
     asked: Json, best: list[tuple[_Score, Candidate]], has_time: Callable[[], bool]
-) -> tuple[Candidate, list[Change]]:
+) -> list[tuple[Candidate, list[Change]]]:
     ranked: list[tuple[tuple[int, int, float, int], Candidate, list[Change]]] = []
     for (elsewhere, _, _, position), candidate in best:
         if ranked and not has_time():
@@ -136,8 +157,8 @@ def _compare_best(
         leaves = sum(max(count_leaves(change.old), count_leaves(change.new)) for change in changes)
         ranked.append(((elsewhere, leaves, _text_cost(changes), position), candidate, changes))
     # Positions are distinct, so nothing but scores is ever compared.
-    _, candidate, changes = min(ranked, key=lambda entry: entry[0])
-    return candidate, changes
+    ranked.sort(key=lambda entry: entry[0])
+    return [(candidate, changes) for _, candidate, changes in ranked]
 
 
 def _text_cost(changes: Iterable[Change]) -> float:

@@ -22,7 +22,7 @@ from ._tripwire import Tripwire
 from ._url import read_target
 from .dialects import by_name, is_known
 
-__all__ = ["comparison_document", "find_miss"]
+__all__ = ["Candidates", "comparison_document", "find_miss"]
 
 
 def find_miss(
@@ -37,7 +37,7 @@ def find_miss(
         dialect: The wire format that was recognised.
         settings: The options of the transport.
     """
-    candidates = _Candidates(settings)
+    candidates = Candidates(settings)
     notes: tuple[str, ...] = ()
     try:
         found = nearest(asked, candidates)
@@ -143,7 +143,7 @@ def _is_writable(path: str) -> bool:
     return os.access(path, os.W_OK)
 
 
-class _Candidates:
+class Candidates:
     """The recordings to compare with, newest first; notes on the way what of them is not as it is here.
 
     Args:

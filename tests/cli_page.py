@@ -22,7 +22,7 @@ __all__ = ["ELSEWHERE", "EXAMPLES", "FILE", "render"]
 
 FILE = Path(__file__).parent.parent / "docs" / "cli.md"
 
-#: Command -> lines that are run one after the other, in a folder with ``chat.jsonl`` and ``app.py``.
+#: Command -> lines that are run one after the other, in a folder as ``_folder`` makes it.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "ls": (
         "httpx-cassette ls chat.jsonl",
@@ -35,6 +35,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "httpx-cassette show chat.jsonl :3 --response",
         "httpx-cassette show chat.jsonl cfc4 --stream --chunk-size 20",
         "httpx-cassette show chat.jsonl b00",
+    ),
+    "explain": (
+        "httpx-cassette explain request.json --cassette chat.jsonl",
+        "httpx-cassette explain curl.sh --cassette chat.jsonl",
     ),
     "verify": (
         "httpx-cassette verify chat.jsonl",
@@ -67,6 +71,32 @@ answer = client.post(
     },
 )
 print(answer.json()["choices"][0]["message"]["content"])
+"""
+
+_REQUEST = """\
+{
+  "method": "POST",
+  "url": "https://api.openai.com/v1/chat/completions",
+  "body": {
+    "model": "gpt-5-mini",
+    "temperature": 1,
+    "messages": [
+      {"role": "system", "content": "You sort messages to a shop. Answer with one word. "},
+      {"role": "user", "content": "I was charged twice for order 1042, see the invoice."}
+    ]
+  }
+}
+"""
+
+_CURL = r"""curl https://api.openai.com/v1/chat/completions \
+  -H "Authorization: Bearer $OPENAI_API_KEY" \
+  --json '{
+    "model": "gpt-5-mini",
+    "messages": [
+      {"role": "system", "content": "You sort messages to a shop. Answer with two words."},
+      {"role": "user", "content": "I was charged twice for order 1042, see the invoice."}
+    ]
+  }'
 """
 
 _INTRODUCTION = """\
@@ -150,7 +180,9 @@ def _examples(name: str, epilog: str) -> list[str]:
 
 def _folder(path: Path) -> Path:
     write_example(path / "chat.jsonl")
-    (path / "app.py").write_text(_APP, encoding="utf-8")
+    files = {"app.py": _APP, "request.json": _REQUEST, "curl.sh": _CURL}
+    for name, text in files.items():
+        (path / name).write_text(text, encoding="utf-8")
     return path
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from httpx_cassette._call import Json
-from httpx_cassette._nearest import Candidate, nearest
+from httpx_cassette._nearest import Candidate, nearest, nearest_few
 
 URL = "https://api.openai.com/v1/chat/completions"
 
@@ -200,3 +200,15 @@ def test_huge_recordings_are_bounded() -> None:
 
     assert found is not None
     assert time.perf_counter() - started < 60
+
+
+def test_several_are_ranked_by_how_near_they_are() -> None:
+    """The nearest first, as many as were asked for, each with what differs."""
+    documents: list[Json] = [{"a": 1, "b": 2, "c": 9}, {"a": 1, "b": 2, "c": 3}, {"a": 8, "b": 9, "c": 9}]
+    candidates = [Candidate(f"a:{line}", line, "", document) for line, document in enumerate(documents)]
+    found = nearest_few({"a": 1, "b": 2, "c": 4}, candidates, 2)
+
+    assert [(0, ["c"]), (1, ["c"])] == [
+        (each.candidate.line, [change.path for change in each.changes]) for each in found
+    ]
+    assert [] == nearest_few({}, [], 2)
