@@ -72,6 +72,11 @@ class Recordings:
         return self._cassette.path
 
     @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return os.path.getsize(self._cassette.real_path)
+
+    @property
     def damaged(self) -> list[Damage]:
         """Lines that nothing is answered from, with the reason; reads the whole file, unless it was."""
         if not self._is_read:
@@ -101,6 +106,17 @@ class Recordings:
                 loaded = (self._cassette.load(spot, key) for spot in self._cassette.spots(key))
                 found += [Exchange(each, self._is_superseded(each)) for each in loaded if each is not None]
         return sorted(found, key=lambda exchange: exchange.line)
+
+    def current(self, fingerprint: str) -> list[Exchange]:
+        """Return the recordings that a call is answered from, by their samples; reads no others.
+
+        Args:
+            fingerprint: The key, 64 hex digits.
+        """
+        key = bytes.fromhex(fingerprint)
+        loaded = (self._cassette.load(spot, key) for spot in self._cassette.spots(key))
+        found = [Exchange(each) for each in loaded if each is not None and not self._is_superseded(each)]
+        return sorted(found, key=lambda exchange: exchange.sample)
 
     def _is_superseded(self, recording: Recording) -> bool:
         head = recording.head

@@ -16,7 +16,7 @@ import click
 
 from httpx_cassette.cli._group import COMMANDS, GROUP
 
-from .example_cassette import write_example
+from .example_cassette import write_changed_example, write_example
 
 __all__ = ["ELSEWHERE", "EXAMPLES", "FILE", "render"]
 
@@ -39,6 +39,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "explain": (
         "httpx-cassette explain request.json --cassette chat.jsonl",
         "httpx-cassette explain curl.sh --cassette chat.jsonl",
+    ),
+    "diff": (
+        "httpx-cassette diff chat.jsonl b869 e368",
+        "httpx-cassette diff chat.jsonl new.jsonl",
+        "httpx-cassette diff chat.jsonl chat.jsonl",
     ),
     "verify": (
         "httpx-cassette verify chat.jsonl",
@@ -180,6 +185,7 @@ def _examples(name: str, epilog: str) -> list[str]:
 
 def _folder(path: Path) -> Path:
     write_example(path / "chat.jsonl")
+    write_changed_example(path / "new.jsonl")
     files = {"app.py": _APP, "request.json": _REQUEST, "curl.sh": _CURL}
     for name, text in files.items():
         (path / name).write_text(text, encoding="utf-8")

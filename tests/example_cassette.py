@@ -16,7 +16,7 @@ from httpx_cassette._policy import DEFAULT_POLICY
 from httpx_cassette._recording import NewRecording
 from httpx_cassette.dialects import recognise
 
-__all__ = ["example_lines", "exchange_line", "write_example"]
+__all__ = ["example_lines", "exchange_line", "write_changed_example", "write_example"]
 
 _OPENAI = "https://api.openai.com/v1/chat/completions"
 _SYSTEM = "You sort messages to a shop. Answer with one word."
@@ -212,4 +212,38 @@ def example_lines() -> list[bytes]:
 def write_example(path: Path, *more: bytes) -> Path:
     """Write the example to a file, and what else is to stand in it."""
     path.write_bytes(b"".join(line + b"\n" for line in (*example_lines(), *more)))
+    return path
+
+
+def write_changed_example(path: Path) -> Path:
+    """Write what the example became after a prompt was changed and two calls were recorded anew."""
+    lines = example_lines()
+    gemini: Json = {
+        "systemInstruction": {"parts": [{"text": f"{_SYSTEM} In English."}]},
+        "contents": [{"role": "user", "parts": [{"text": "Where is my parcel?"}]}],
+    }
+    answer: dict[str, Json] = {
+        "json": {
+            "candidates": [
+                {"content": {"role": "model", "parts": [{"text": "Delivery"}]}, "finishReason": "STOP"}
+            ],
+            "modelVersion": "gemini-3-flash",
+        }
+    }
+    url = "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-flash:generateContent"
+    changed = [
+        exchange_line(
+            _OPENAI, chat("gpt-5", _INVOICE),
+            chat_answer("gpt-5", said("Billing\n(charged twice)"), "stop", (31, 6)), finish="stop",
+        ),
+        lines[1],
+        lines[3],
+        exchange_line(url, gemini, answer, finish="STOP"),
+        lines[5],
+        exchange_line(
+            _OPENAI, chat("gpt-5", "Do you ship to Chile?", tools=[_TOOL, _TOOL], n=1, seed=7),
+            chat_answer("gpt-5", said("Shipping"), "stop", (40, 1)), finish="stop",
+        ),
+    ]  # fmt: skip
+    path.write_bytes(b"".join(line + b"\n" for line in changed))
     return path

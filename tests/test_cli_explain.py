@@ -304,6 +304,17 @@ def test_the_options_of_the_project_are_in_force(folder: Path, capsys: pytest.Ca
     assert "hit          chat.jsonl:2, recorded 2026-11-29T12:00:00Z" == lines[-1]
 
 
+def test_a_prompt_file_that_is_absent_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be in the key."""
+    (folder / "pyproject.toml").write_text('[tool.httpx_cassette]\nprompt_files = ["absent.md"]\n')
+    (folder / "r.json").write_text(json.dumps({"url": URL, "body": BODY}))
+
+    assert (
+        f"Error: {folder / 'absent.md'}: the prompt file 'absent.md' cannot be read: No such file or directory\n"
+        == failed(capsys, "r.json")
+    )
+
+
 # -- what cannot be explained --------------------------------------------------------------------------
 
 NO_KEY = "it holds no request that a key can be computed of"

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 import httpx_cassette
 
 from .._errors import CassetteError, OptionError
+from ._command import counted, say
 
 if TYPE_CHECKING:
     from .._cassette import Cassette
@@ -30,6 +31,7 @@ __all__ = [
     "needed",
     "open_cassette",
     "open_file",
+    "tell_what_is_left_out",
 ]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -128,6 +130,19 @@ def _file_name(path: str) -> str:
     if path == "-":
         raise OptionError("a cassette cannot be read from a pipe; name its file")
     return path
+
+
+def tell_what_is_left_out(recordings: Recordings) -> None:
+    """Say on stderr which lines of a cassette were passed over; it was read before."""
+    from .._excerpt import escape
+
+    path = escape(recordings.path)
+    # All lines were read by now: this reads none.
+    damaged = recordings.damaged
+    if damaged:
+        say(f"{path}: {counted(len(damaged), 'damaged line')} left out; see httpx-cassette verify {path}")
+    for version, count in sorted(recordings.other_versions.items()):
+        say(f"{path}: {counted(count, 'recording')} of key version {version} left out")
 
 
 def find_exchange(recordings: Recordings, key: str, sample: int | None = None) -> Exchange:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._call import Call
-from .._errors import OptionError
+from .._errors import CassetteError, OptionError
 from ._asked import Asked, read_asked
 from ._parameters import json_option, open_file
 from ._terminal import show_json, show_lines
@@ -81,8 +81,8 @@ def _derive(asked: Asked, settings: Settings, file: str) -> Derivation:
 
     try:
         return derive(asked, settings) if isinstance(asked, Call) else derive_stored(asked, settings)
-    except OptionError:
-        raise
+    except CassetteError:
+        raise  # A prompt file cannot be read.
     except INCOMPARABLE as error:
         raise OptionError("it holds no request that a key can be computed of", file) from error
 

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ._command import counted, say
-from ._parameters import file_argument, json_option, open_cassette
+from ._parameters import file_argument, json_option, open_cassette, tell_what_is_left_out
 from ._terminal import Column, show_json, show_table
 
 if TYPE_CHECKING:
     from .._exchange import Exchange
-    from .._opened import Recordings
 
 __all__ = ["command"]
 
@@ -107,7 +105,7 @@ def command(
     else:
         _show(rows, with_file=len(files) > 1)
     for recordings in opened:
-        _tell_what_is_left_out(recordings)
+        tell_what_is_left_out(recordings)
     return 0
 
 
@@ -233,15 +231,3 @@ def _time(text: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
-
-
-def _tell_what_is_left_out(recordings: Recordings) -> None:
-    from .._excerpt import escape
-
-    path = escape(recordings.path)
-    # All lines were read by now: this reads none.
-    damaged = recordings.damaged
-    if damaged:
-        say(f"{path}: {counted(len(damaged), 'damaged line')} left out; see httpx-cassette verify {path}")
-    for version, count in sorted(recordings.other_versions.items()):
-        say(f"{path}: {counted(count, 'recording')} of key version {version} left out")
