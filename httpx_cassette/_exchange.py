@@ -44,6 +44,11 @@ class Exchange:
     # -- the line ----------------------------------------------------------------------------------
 
     @property
+    def recording(self) -> Recording:
+        """The recording as the store has it."""
+        return self._recording
+
+    @property
     def path(self) -> str:
         """The cassette file."""
         return self._recording.path

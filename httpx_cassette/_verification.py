@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -151,12 +151,13 @@ def recognised(request: dict[str, Json]) -> Dialect:
     return recognise(urlsplit(str(request["url"])).path, request.get("json"))
 
 
-def recomputed_key(recording: Recording, dialect: Dialect) -> bytes:
+def recomputed_key(recording: Recording, dialect: Dialect, without: Sequence[str] = ()) -> bytes:
     """Return the key of a stored request under the policy on its line. The request is used up.
 
     Args:
         recording: The recording.
         dialect: The wire format that it is taken for.
+        without: Paths of the body that are left out besides.
 
     Raises:
         CassetteError: The recording holds no request.
@@ -168,6 +169,8 @@ def recomputed_key(recording: Recording, dialect: Dialect) -> bytes:
     prompt_files = policy.pop("prompt_files", None)
     policy.pop("redact", None)  # Was done before it was stored.
     host = (urlsplit(str(request["url"])).hostname or "").lower()
+    if without:
+        policy["ignore"] = [*(policy.get("ignore") or ()), *without]  # type: ignore[misc]  # it checks them
     # To make one for each line takes as long as all the rest.
     settled = KeyPolicy(**policy) if policy else DEFAULT_POLICY  # type: ignore[arg-type]  # it checks them
     draft = Draft(request, dialect, settled, host, may_have_dollar=b'"$' in recording.line)

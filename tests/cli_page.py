@@ -45,6 +45,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "httpx-cassette diff chat.jsonl new.jsonl",
         "httpx-cassette diff chat.jsonl chat.jsonl",
     ),
+    "compare": (
+        "httpx-cassette compare chat.jsonl --by model",
+        "httpx-cassette compare chat.jsonl --by model --json",
+    ),
     "verify": (
         "httpx-cassette verify chat.jsonl",
         "sed -i.bak 's/Complaint/Compliment/' chat.jsonl",
@@ -103,6 +107,9 @@ _CURL = r"""curl https://api.openai.com/v1/chat/completions \
     ]
   }'
 """
+
+#: Found before the package is: a page must not change with the prices that are installed.
+_NO_PRICES = "raise ImportError\n"
 
 _INTRODUCTION = """\
 # The command `httpx-cassette`
@@ -186,7 +193,7 @@ def _examples(name: str, epilog: str) -> list[str]:
 def _folder(path: Path) -> Path:
     write_example(path / "chat.jsonl")
     write_changed_example(path / "new.jsonl")
-    files = {"app.py": _APP, "request.json": _REQUEST, "curl.sh": _CURL}
+    files = {"app.py": _APP, "request.json": _REQUEST, "curl.sh": _CURL, "genai_prices.py": _NO_PRICES}
     for name, text in files.items():
         (path / name).write_text(text, encoding="utf-8")
     return path

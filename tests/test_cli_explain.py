@@ -310,8 +310,8 @@ def test_a_prompt_file_that_is_absent_is_told(folder: Path, capsys: pytest.Captu
     (folder / "r.json").write_text(json.dumps({"url": URL, "body": BODY}))
 
     assert (
-        f"Error: {folder / 'absent.md'}: the prompt file 'absent.md' cannot be read: No such file or directory\n"
-        == failed(capsys, "r.json")
+        f"Error: {folder / 'absent.md'}: the prompt file 'absent.md' cannot be read: "
+        "No such file or directory\n" == failed(capsys, "r.json")
     )
 
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "show": "show one recording as a person reads it: messages, answer, calls of tools, usage",
     "explain": "show how the key of a request comes about, and whether a cassette answers it",
     "diff": "compare two recordings, or two cassettes: requests by field, answers by line",
+    "compare": "show answers to calls side by side that differ in one field: two models, two prompts",
     "verify": "check every line: that it parses, its seal, its key, that no two contradict each other",
     "demo": "show the whole thing on this machine: no key, no network, under ten seconds",
     "stand-in": "serve answers that look like OpenAI's, to record against where there is no key",

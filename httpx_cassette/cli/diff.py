@@ -40,7 +40,7 @@ def command(words: Sequence[str], as_json: bool) -> int:
     """Compare two recordings, or two cassettes: requests by field, answers by line.
 
     Two files are compared recording by recording: those of one fingerprint first, then each that remains with
-    the nearest one, where less than half of the fields differ. Requests are compared as stored. Answers are
+    the nearest one, where at most half of the fields differ. Requests are compared as stored. Answers are
     compared by what they say, with status and finish reason; ids, tokens and times differ each time.
     The exit status is 0 where nothing differs, and 2 where something does.
     """
