@@ -49,6 +49,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "httpx-cassette compare chat.jsonl --by model",
         "httpx-cassette compare chat.jsonl --by model --json",
     ),
+    "stats": (
+        "httpx-cassette stats chat.jsonl new.jsonl --runs-per-day 40 --until 2026-12-06",
+        "httpx-cassette stats chat.jsonl --until 2026-12-06 --json",
+    ),
     "verify": (
         "httpx-cassette verify chat.jsonl",
         "sed -i.bak 's/Complaint/Compliment/' chat.jsonl",

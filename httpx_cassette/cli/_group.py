@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": "show how the key of a request comes about, and whether a cassette answers it",
     "diff": "compare two recordings, or two cassettes: requests by field, answers by line",
     "compare": "show answers to calls side by side that differ in one field: two models, two prompts",
+    "stats": "count recordings, models, tokens, seconds and dollars, and when a cassette has paid for itself",
     "verify": "check every line: that it parses, its seal, its key, that no two contradict each other",
     "demo": "show the whole thing on this machine: no key, no network, under ten seconds",
     "stand-in": "serve answers that look like OpenAI's, to record against where there is no key",

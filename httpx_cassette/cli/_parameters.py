@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
@@ -31,6 +32,7 @@ __all__ = [
     "needed",
     "open_cassette",
     "open_file",
+    "read_time",
     "tell_what_is_left_out",
 ]
 
@@ -143,6 +145,22 @@ def tell_what_is_left_out(recordings: Recordings) -> None:
         say(f"{path}: {counted(len(damaged), 'damaged line')} left out; see httpx-cassette verify {path}")
     for version, count in sorted(recordings.other_versions.items()):
         say(f"{path}: {counted(count, 'recording')} of key version {version} left out")
+
+
+def read_time(text: str) -> datetime | None:
+    """Return the time of ``2026-11-29``, ``2026-11-29T12:00:00Z``, or ``7d`` or ``12h`` ago, if it is one."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return datetime.now(timezone.utc) - timedelta(hours=int(ago[1]) * (24 if ago[2] == "d" else 1))
+    try:
+        # ``Z`` is not read before Python 3.11.
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+
+
+_AGO = re.compile(r"(\d{1,5})([dh])")
 
 
 def find_exchange(recordings: Recordings, key: str, sample: int | None = None) -> Exchange:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ._parameters import file_argument, json_option, open_cassette, tell_what_is_left_out
+from ._parameters import file_argument, json_option, open_cassette, read_time, tell_what_is_left_out
 from ._terminal import Column, show_json, show_table
 
 if TYPE_CHECKING:
@@ -202,32 +201,17 @@ def _texts(exchange: Exchange) -> Iterator[str]:
         yield exchange.text
 
 
-_AGO = re.compile(r"(\d{1,5})([dh])")
-
-
 def _since(when: str | None) -> Callable[[Exchange], bool] | None:
     if when is None:
         return None
-    first = _time(when)
+    first = read_time(when)
     if first is None:
         raise click.UsageError(
             f"argument --since: {when!r} is no time; write 2026-11-29, or 7d for seven days ago"
         )
 
     def is_since(exchange: Exchange) -> bool:
-        at = _time(exchange.at)
+        at = read_time(exchange.at)
         return at is not None and at >= first
 
     return is_since
-
-
-def _time(text: str) -> datetime | None:
-    ago = _AGO.fullmatch(text)
-    if ago is not None:
-        return datetime.now(timezone.utc) - timedelta(hours=int(ago[1]) * (24 if ago[2] == "d" else 1))
-    try:
-        # ``Z`` is not read before Python 3.11.
-        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
