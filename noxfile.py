@@ -200,6 +200,23 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """Open the page of ``compare --html`` with 50 injections in headless Chromium; takes a minute."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    if not (found := next(filter(None, map(shutil.which, names)), None)):
+        try:
+            # The package of Debian; it takes the rights of root.
+            session.run(
+                *"apt-get install -y --no-install-recommends chromium".split(), external=True, silent=True
+            )
+        except CommandFailed:
+            session.skip("there is no Chromium here, and apt-get cannot install it")
+        found = "chromium"
+    session.install("-e", ".[cli]", "pytest")
+    session.run("python", "-m", "tests.browser", found)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Execute the code blocks of the README and of ``docs``, those with an SDK too."""
     install(session, "docs")
