@@ -39,6 +39,7 @@ if typing.TYPE_CHECKING:
     from ._mode import Mode
     from ._opened import Recordings, open  # noqa: A004  # people write httpx_cassette.open
     from ._policy import KeyPolicy
+    from ._probe import Probe, ProbedAnswer, stability_probe
     from ._redact import Redaction
     from ._session import Stats
     from ._transport import CassetteTransport
@@ -68,6 +69,8 @@ __all__ = [
     "NetworkRefused",
     "OpenCassette",
     "OptionError",
+    "Probe",
+    "ProbedAnswer",
     "Recordings",
     "Redaction",
     "Served",
@@ -77,6 +80,7 @@ __all__ = [
     "dialects",
     "expected_miss",
     "open",
+    "stability_probe",
     "use_cassette",
 ]
 
@@ -94,6 +98,8 @@ _HOMES = {
     "KeyPolicy": "_policy",
     "Mode": "_mode",
     "OpenCassette": "_block",
+    "Probe": "_probe",
+    "ProbedAnswer": "_probe",
     "Recordings": "_opened",
     "Redaction": "_redact",
     "Served": "_answer",
@@ -101,6 +107,7 @@ _HOMES = {
     "dialects": "dialects",
     "expected_miss": "_ledger",
     "open": "_opened",
+    "stability_probe": "_probe",
     "use_cassette": "_use",
 }
 

@@ -65,6 +65,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 ELSEWHERE = {
     "record": "tests/test_readme.py",
     "demo": "tests/test_cli.py",
+    "probe": "tests/test_cli_probe.py",
     "stand-in": "tests/test_readme.py",
 }
 

@@ -166,6 +166,18 @@ def test_a_bar_moves_where_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> No
     assert "verify [red]a\\u0007" in terminal.getvalue()
 
 
+def test_things_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each takes its time, the bar says how many are done."""
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("probe", 3, is_bytes=False) as bar:
+        for _ in range(3):
+            bar.advance(1)
+
+    assert "3/3" in terminal.getvalue()
+
+
 def test_no_bar_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     """A log is not filled with it."""
     with progress("verify", 10) as bar:

@@ -39,7 +39,8 @@ class Part(NamedTuple):
 PARTS = {
     "edges": Part(
         "__main__ cli cli.* pytest_plugin pytest_plugin.* _price",
-        "package reading transport flow miss ledger settings listening key cassette redact data stand-in",
+        "package probe reading transport flow miss ledger settings listening key cassette redact data "
+        "stand-in",
     ),
     "package": Part("__init__", "reading transport flow ledger settings dialects key cassette redact data"),
     # Recordings as people read them: no key and no replay depends on it.
@@ -96,7 +97,7 @@ PARTS = {
 #: Modules from outside that only some may import.
 OUTSIDE = {
     # The demo is a program that uses the package, as a user's would.
-    "httpx": "_transport cli.demo",
+    "httpx": "_transport cli.demo cli.probe",
     "httpx2": "httpx2",
     "click": "cli cli.*",
     "rich": "cli cli.*",

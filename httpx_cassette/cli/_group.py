@@ -35,6 +35,7 @@ COMMANDS = {
     "diff": "compare two recordings, or two cassettes: requests by field, answers by line",
     "compare": "show answers to calls side by side that differ in one field: two models, two prompts",
     "stats": "count recordings, models, tokens, seconds and dollars, and when a cassette has paid for itself",
+    "probe": "make one request live several times, and show how its answers differ",
     "verify": "check every line: that it parses, its seal, its key, that no two contradict each other",
     "demo": "show the whole thing on this machine: no key, no network, under ten seconds",
     "stand-in": "serve answers that look like OpenAI's, to record against where there is no key",

@@ -170,22 +170,31 @@ class _Silent:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Progress]:
+def progress(what: str, total: int, *, is_bytes: bool = True) -> Iterator[Progress]:
     """Show how far something is, on stderr, where that is a terminal.
 
     Args:
         what: What is done.
-        total: How much there is to do, in bytes.
+        total: How much there is to do.
+        is_bytes: Whether that is bytes, of which a line has many; or things that each take their time.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield _Silent()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
     from rich.progress import Progress as Bars
 
     columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(),
+        *((DownloadColumn(), TransferSpeedColumn()) if is_bytes else (MofNCompleteColumn(),)),
         TimeRemainingColumn(),
     )  # fmt: skip
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -197,7 +206,7 @@ def progress(what: str, total: int) -> Iterator[Progress]:
             def advance(self, amount: int) -> None:
                 # Not for each line: that would take as long as the work.
                 self.waiting += amount
-                if self.waiting >= _STEP:
+                if self.waiting >= (_STEP if is_bytes else 1):
                     bars.advance(task, self.waiting)
                     self.waiting = 0
 
