@@ -21,9 +21,9 @@ from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
 
-#: The blocks of the first three belong together, and are executed by ``test_docs_pytest.py`` and
-#: ``test_docs_dialects.py``, or are made; those of ``frameworks.md`` are in ``tests/frameworks``.
-ELSEWHERE = ("cli.md", "dialects.md", "pytest.md", "frameworks.md")
+#: Those whose blocks belong together are executed by a test of their own, ``test_docs_pytest.py`` for example;
+#: those of ``frameworks.md`` are in ``tests/frameworks``, and ``cli.md`` is made.
+ELSEWHERE = ("cli.md", "dialects.md", "frameworks.md", "modes.md", "pytest.md", "workflows.md")
 
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in ELSEWHERE]
 

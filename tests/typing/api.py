@@ -21,8 +21,10 @@ from httpx_cassette import (
     Mode,
     NetworkRefused,
     OpenCassette,
+    Probe,
     Redaction,
     dialects,
+    stability_probe,
     use_cassette,
 )
 
@@ -187,6 +189,15 @@ def dialect() -> None:
     dialects.register("my-gateway")  # type: ignore[arg-type]
     dialects.Ends(mark="[DONE]")  # type: ignore[call-arg]
     dialects.StreamTable(text=("say",))  # type: ignore[call-arg]
+
+
+def probed() -> None:
+    """A probe takes a client of either library, and says what came."""
+    with httpx.Client() as client:
+        found = stability_probe(client, client.build_request("GET", "https://api.example.com"), n=3)
+    assert_type(found, Probe)
+    assert_type(found.share, float)
+    assert_type([each.lines for each in found.answers], list[tuple[str, ...]])
 
 
 def block_errors() -> None:
