@@ -92,11 +92,11 @@ def groups(recordings: Recordings, fields: Fields) -> Iterator[list[Variant]]:
     Raises:
         CassetteDamaged: The file as a whole cannot be trusted.
     """
-    members: dict[bytes, list[tuple[bytes, str, int]]] = {}
+    members: dict[bytes, list[tuple[bytes, bytes, int]]] = {}
     for exchange in recordings:
         rest = None if exchange.superseded else fields.rest(exchange)
         if rest is not None:
-            name = _digest(fields.values(exchange)), exchange.fingerprint, exchange.sample
+            name = _digest(fields.values(exchange)), bytes.fromhex(exchange.fingerprint), exchange.sample
             members.setdefault(rest, []).append(name)
     for found in members.values():
         order = list(dict.fromkeys(value for value, _, _ in found))
@@ -110,5 +110,5 @@ def _digest(values: dict[str, Json]) -> bytes:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()[:16]
 
 
-def _load(recordings: Recordings, fingerprint: str, sample: int) -> Exchange:
-    return next(each for each in recordings.current(fingerprint) if each.sample == sample)
+def _load(recordings: Recordings, fingerprint: bytes, sample: int) -> Exchange:
+    return next(each for each in recordings.current(fingerprint.hex()) if each.sample == sample)

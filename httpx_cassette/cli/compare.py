@@ -141,8 +141,7 @@ _COLUMNS = (
 
 
 def _rows(found: Iterable[list[Answer]]) -> Iterator[list[object]]:
-    sums: dict[str, list[Answer]] = {}
-    starts: dict[str, int] = {}
+    sums: dict[str, tuple[int, int, Answer]] = {}
     for number, group in enumerate(found, 1):
         values = [value_text(answer) for answer in group]
         start = _start(values)
@@ -150,11 +149,12 @@ def _rows(found: Iterable[list[Answer]]) -> Iterator[list[object]]:
             key = answer.exchange["fingerprint"][:12]
             said = " ".join(answer.said[: 4 * _WORDS].split())[:_WORDS]
             yield [number, _cut(value, start), key, answer.finish, *_figures(answer), said]
-            starts.setdefault(value, start)
-            sums.setdefault(value, []).append(answer._replace(said="", question="", values={}))
-    for value, answers in sums.items():
-        what = f"{len(answers):,} answer{'' if len(answers) == 1 else 's'}"
-        yield ["all", _cut(value, starts[value]), None, None, *_figures(summed(answers)), what]
+            first, count, so_far = sums.get(value, (start, 0, None))
+            bare = answer._replace(said="", question="", values={}, exchange={})
+            sums[value] = first, count + 1, bare if so_far is None else summed(so_far, bare)
+    for value, (start, count, answer) in sums.items():
+        what = f"{count:,} answer{'' if count == 1 else 's'}"
+        yield ["all", _cut(value, start), None, None, *_figures(answer), what]
 
 
 def value_text(answer: Answer) -> str:
@@ -166,17 +166,17 @@ def value_text(answer: Answer) -> str:
     return ", ".join(values) or "(absent)"
 
 
-def summed(answers: Sequence[Answer]) -> Answer:
-    """Return what several answers took together; nothing, where one of them does not say."""
+def summed(one: Answer, other: Answer) -> Answer:
+    """Return what two answers took together; nothing, where one of them does not say."""
 
-    def added(numbers: list[Any]) -> Any:
-        return None if None in numbers else sum(numbers)
+    def added(left: Any, right: Any) -> Any:
+        return None if left is None or right is None else left + right
 
-    return answers[0]._replace(
-        input_tokens=added([each.input_tokens for each in answers]),
-        output_tokens=added([each.output_tokens for each in answers]),
-        ms=added([each.ms for each in answers]),
-        cost=added([each.cost for each in answers]),
+    return one._replace(
+        input_tokens=added(one.input_tokens, other.input_tokens),
+        output_tokens=added(one.output_tokens, other.output_tokens),
+        ms=added(one.ms, other.ms),
+        cost=added(one.cost, other.cost),
     )
 
 
