@@ -149,6 +149,20 @@ def test_an_empty_cassette_and_times_that_are_none(folder: Path, capsys: pytest.
     )
 
 
+def test_times_that_nothing_takes_do_not_count(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Edited by hand, and sealed again: less than none, and more than there are."""
+    lines = [
+        exchange_line(URL, chat("gpt-5", str(taken)), {"json": {}}, milliseconds=taken)
+        for taken in (-1, 10**400, 1000)
+    ]
+    make_file(folder / "a.jsonl", *lines)
+
+    assert (
+        "live run      1.0 s, one call after the other"
+        == (counted(capsys, "a.jsonl", says=NO_PRICES).splitlines()[4])
+    )
+
+
 def test_a_cassette_whose_times_are_none_is_never_said_to_have_paid(
     folder: Path, capsys: pytest.CaptureFixture[str], prices: type[Prices]
 ) -> None:

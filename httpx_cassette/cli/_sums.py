@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelSums", "Sums"]
 
+#: So many milliseconds nothing takes: what is written there was edited.
+_FOR_EVER = 2**53
+
 
 @dataclass
 class ModelSums:
@@ -37,7 +40,7 @@ class ModelSums:
         self.recordings += 1
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
-        self.milliseconds += exchange.ms or 0
+        self.milliseconds += exchange.ms if exchange.ms is not None and 0 <= exchange.ms < _FOR_EVER else 0
         self.cost += cost or 0
         self.without_price += cost is None
 
