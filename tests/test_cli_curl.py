@@ -53,6 +53,10 @@ LINES = {
         f"{URL} --data-urlencode 'q=a b&c' --data-urlencode 'x y' --data-urlencode n@who",
         ("POST", URL, (FORM,), b"q=a+b%26c&x+y&n=ann+lee"),
     ),
+    "surrogate": (
+        f"{URL} --data-urlencode $'a\\ud800=\\ud800'",
+        ("POST", URL, (FORM,), b"a\xed\xa0\x80=%ED%A0%80"),
+    ),
     "get-with-data": (f"-G {URL}?a=1#f -d b=2", ("GET", f"{URL}?a=1&b=2#f", (), b"")),
     "headers": (
         f"{URL} -H 'Name:' -H 'A: b: c' -A me -e there -b c=1",

@@ -260,13 +260,18 @@ def test_media_that_are_digests_stay_so(folder: Path, capsys: pytest.CaptureFixt
 
 def test_a_form_of_a_har_is_encoded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Browsers write its fields instead of its text."""
-    posted = {"mimeType": "application/x-www-form-urlencoded", "params": [{"name": "a b", "value": "1&2"}]}
+    posted = {
+        "mimeType": "application/x-www-form-urlencoded",
+        "params": [{"name": "a b", "value": "1&2"}, {"name": "\ud800"}],
+    }
     (folder / "a.har").write_text(har({"method": "POST", "url": "https://a.b/c", "postData": posted}))
 
     facts = json.loads(explained(capsys, "a.har", "--json"))
-    assert {"body": {"form": [["a b", "1&2"]]}, "method": "POST", "url": "https://a.b/c"} == facts[
-        "key_document"
-    ]
+    assert {
+        "body": {"form": [["a b", "1&2"], ["\udced\udca0\udc80", ""]]},
+        "method": "POST",
+        "url": "https://a.b/c",
+    } == facts["key_document"]
 
 
 def test_files_that_curl_names_are_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -161,4 +161,4 @@ def _posted(posted: dict[str, Any], number: int) -> bytes:
             raise OptionError(f"the body of entry {number} is said to be base64 and is not") from error
     params = posted.get("params")
     pairs = [(str(each.get("name", "")), str(each.get("value", ""))) for each in params or [] if each]
-    return urlencode(pairs).encode()
+    return urlencode(pairs, errors="surrogatepass").encode()

@@ -276,7 +276,9 @@ class _Asked:
             content = self._file(file).decode("utf-8", "replace")
         else:
             name, content = (name, text) if mark else ("", value)
-        return f"{name}{'=' if name else ''}{quote_plus(content)}".encode("utf-8", "replace")
+        return f"{name}{'=' if name else ''}{quote_plus(content, errors='surrogatepass')}".encode(
+            "utf-8", "surrogatepass"
+        )
 
     def _part(self, value: str, *, is_plain: bool) -> bytes:
         name, mark, text = value.partition("=")
