@@ -24,7 +24,7 @@ from ._redact import Redaction
 from ._shelf import Shelf
 from ._suggest import nearest_name
 
-__all__ = ["OPTIONS", "Settings", "Source", "read_settings"]
+__all__ = ["OPTIONS", "Settings", "Source", "project_rules", "read_policy", "read_settings"]
 
 #: What names one cassette.
 Source: TypeAlias = "str | os.PathLike[str] | Cassette"
@@ -136,7 +136,7 @@ def read_settings(cassette: Source | Sequence[Source], given: Mapping[str, Any])
         allowed=None if mode is Mode.REPLAY else allowed_outside(),
         require_system=options.read("require_system", _read_require_system),
         prompt_files=options.read("prompt_files", lambda value, name: PromptFiles(value)),
-        policy=options.read("key_policy", _read_policy),
+        policy=options.read("key_policy", read_policy),
         redaction=options.read("redact", lambda value, name: Redaction.of(value)),
         passthrough=options.read("passthrough", _read_matchers),
         ignore=options.read("ignore", _read_ignore),
@@ -215,7 +215,12 @@ def _read_require_system(value: Any, name: str) -> Any:
     )
 
 
-def _read_policy(value: Any, name: str) -> KeyPolicy:
+def read_policy(value: Any, name: str) -> KeyPolicy:
+    """Return the policy that an option means.
+
+    Raises:
+        OptionError: It is not understood.
+    """
     if value is None or isinstance(value, KeyPolicy):
         return value or DEFAULT_POLICY
     if isinstance(value, Mapping):
@@ -350,3 +355,14 @@ def _host_pattern(host: str) -> str:
         name = r"(?:[^/?#@:]+\.)?" + re.escape(host[2:])
     port = "" if re.search(r":\d+$", host) else r"(?::\d+)?"
     return f"(?i:[a-z][a-z0-9+.-]*://{_USERINFO}{name}{port})(?=[/?#]|\\Z)"
+
+
+def project_rules() -> tuple[KeyPolicy, Redaction]:
+    """Return the key policy and the redaction that the project of the working folder sets, or the defaults.
+
+    Raises:
+        OptionError: One of them is not understood.
+    """
+    options = _Options({}, project_defaults())
+    policy = options.read("key_policy", read_policy)
+    return policy, options.read("redact", lambda value, name: Redaction.of(value))

@@ -26,7 +26,7 @@ from ._policy import DEFAULT_POLICY, KeyPolicy
 from ._recording import INCOMPARABLE, Recording
 from .dialects import Dialect, by_name, recognise
 
-__all__ = ["recomputed_key", "verify"]
+__all__ = ["recognised", "recomputed_key", "verify"]
 
 
 def verify(cassette: Cassette, tell: Callable[[int], None] = lambda size: None) -> Iterator[Damage]:

@@ -14,7 +14,7 @@ from ._line import MAX_LINE, bare, has_seal, is_intact, parse_line
 from ._open_file import OpenFile
 from ._parsing import NotJson
 
-__all__ = ["View"]
+__all__ = ["View", "answer_of"]
 
 #: Bytes read at once while scanning. Larger pieces cost more: the allocator maps fresh pages for each.
 _CHUNK = 512 * 1024
@@ -167,7 +167,7 @@ class View:
             for entry in reversed(entries):
                 if index.states[entry] != State.INTACT:
                     continue
-                here = index.numbers[entry], _answer(self.line(entry))
+                here = index.numbers[entry], answer_of(self.line(entry))
                 number, answer = first.setdefault(index.sample_and_gen(entry), here)
                 if answer != here[1]:
                     yield Damage(here[0], f"another answer than line {number} gives to the same call")
@@ -181,7 +181,7 @@ def _reason(line: bytes) -> str:
     return "edited by hand, or damaged"
 
 
-def _answer(line: bytes) -> bytes:
+def answer_of(line: bytes) -> bytes:
     """Return what two lines are compared by: one that is sealed and yet no JSON is like no other."""
     try:
         members = parse_line(line)

@@ -58,6 +58,23 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "sed -i.bak 's/Complaint/Compliment/' chat.jsonl",
         "httpx-cassette verify chat.jsonl",
     ),
+    "merge": (
+        "cp chat.jsonl mine.jsonl",
+        "sed -i.bak 's/Complaint/Compliment/' mine.jsonl",
+        "httpx-cassette reseal mine.jsonl",
+        "httpx-cassette merge chat.jsonl mine.jsonl -o both.jsonl",
+    ),
+    "compact": ("httpx-cassette compact chat.jsonl --dry-run", "httpx-cassette compact chat.jsonl --json"),
+    "reseal": (
+        "sed -i.bak 's/Complaint/Compliment/' chat.jsonl",
+        "httpx-cassette reseal chat.jsonl:2",
+        "httpx-cassette verify chat.jsonl",
+    ),
+    "rekey": (
+        'httpx-cassette rekey chat.jsonl --policy \'{"ignore": ["model"]}\' --dry-run',
+        "httpx-cassette rekey chat.jsonl --policy '{\"host\": false}'",
+        "httpx-cassette rekey chat.jsonl",
+    ),
     "run": ("httpx-cassette run -- python app.py",),
 }
 

@@ -201,4 +201,7 @@ def test_the_commands_are_completed() -> None:
     named = run(COMP_WORDS="httpx-cassette r", **asked)
     options = run(COMP_WORDS="httpx-cassette --v", **asked)
 
-    assert ("plain,run\nplain,record\n", "plain,--version\n") == (named.stdout, options.stdout)
+    assert ("plain,run\nplain,record\nplain,reseal\nplain,rekey\n", "plain,--version\n") == (
+        named.stdout,
+        options.stdout,
+    )

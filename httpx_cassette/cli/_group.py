@@ -37,6 +37,10 @@ COMMANDS = {
     "stats": "count recordings, models, tokens, seconds and dollars, and when a cassette has paid for itself",
     "probe": "make one request live several times, and show how its answers differ",
     "verify": "check every line: that it parses, its seal, its key, that no two contradict each other",
+    "merge": "write several cassettes into one, and name what they answer differently",
+    "compact": "drop recordings that were superseded, and those that are there twice",
+    "reseal": "accept recordings that were edited by hand",
+    "rekey": "compute the keys of recordings anew, under another policy or key version",
     "demo": "show the whole thing on this machine: no key, no network, under ten seconds",
     "stand-in": "serve answers that look like OpenAI's, to record against where there is no key",
 }
