@@ -48,7 +48,19 @@ from ._secret_rules import WEAK_RULES, Rule, key_material, strong_rules, without
 from ._suggest import nearest_name
 from ._tripwire import HMAC_KEY_VARIABLE
 
-__all__ = ["DEFAULT", "Gate", "Redaction", "scan", "scan_json", "without_values"]
+__all__ = [
+    "DEFAULT",
+    "Gate",
+    "Redaction",
+    "compiled_rule",
+    "free_spans",
+    "keyed_digest",
+    "public_digest",
+    "rules_for",
+    "scan",
+    "scan_json",
+    "without_values",
+]
 
 
 class Gate(IntFlag):
@@ -157,12 +169,12 @@ def _tail(expression: str) -> re.Pattern[bytes]:
 
 
 @functools.cache
-def _compiled(expression: str) -> re.Pattern[str]:
+def compiled_rule(expression: str) -> re.Pattern[str]:
     """Compile an expression when it is first needed: the table as a whole costs tens of milliseconds."""
     return re.compile(expression)
 
 
-def _rules_for(data: bytes) -> list[Rule]:
+def rules_for(data: bytes) -> list[Rule]:
     """Return the rules whose literal occurs with something behind it, in the order of the table."""
     automaton = _automaton()
     numbers: set[int] = set()
@@ -189,11 +201,13 @@ _PATIENCE = 3
 _DIGEST_PREFIX = b"httpx-cassette redaction 1\n"
 
 
-def _public_digest(value: str) -> str:
+def public_digest(value: str) -> str:
+    """Return the digest of a value that nobody can guess."""
     return hashlib.sha256(_DIGEST_PREFIX + value.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _keyed_digest(key: bytes, value: str) -> str:
+def keyed_digest(key: bytes, value: str) -> str:
+    """Return the digest of a value that could be guessed."""
     data = _DIGEST_PREFIX + value.encode("utf-8", "surrogatepass")
     return hmac.digest(key, data, "sha256").hex()[:16]
 
@@ -231,10 +245,10 @@ def _substitute(text: str, pattern: re.Pattern[str], stamp: _Stamp, spans: _Span
     return "".join(parts)
 
 
-def _free_spans(text: str) -> Iterator[tuple[int, int]]:
+def free_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans between placeholders."""
     start = 0
-    for placeholder in _compiled(_PLACEHOLDER).finditer(text):
+    for placeholder in compiled_rule(_PLACEHOLDER).finditer(text):
         yield start, placeholder.start()
         start = placeholder.end()
     yield start, len(text)
@@ -242,8 +256,8 @@ def _free_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _glued_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield of each span between placeholders what has no blank between it and one of them."""
-    for start, stop in _free_spans(text):
-        first = _compiled("[ \\t\\r\\n]").search(text, start, stop)
+    for start, stop in free_spans(text):
+        first = compiled_rule("[ \\t\\r\\n]").search(text, start, stop)
         if first is None:
             yield start, stop
             continue
@@ -259,7 +273,7 @@ def _stamp_strong(rule: Rule) -> _Stamp:
         if secret is None:
             return None
         material = key_material(secret) if rule.kind == "private-key" else secret
-        return len(secret), f"<redacted:{rule.kind}:{_public_digest(material)}>"
+        return len(secret), f"<redacted:{rule.kind}:{public_digest(material)}>"
 
     return stamp
 
@@ -361,7 +375,7 @@ class Redaction:
         if self.weak:
             document["weak"] = list(self.weak)
         if self._key:
-            document["key_id"] = _keyed_digest(self._key, "key id")
+            document["key_id"] = keyed_digest(self._key, "key id")
         return document
 
     def text(self, value: str) -> str:
@@ -424,17 +438,17 @@ class Redaction:
             secret = accept(found) if accept is not None else found
             if secret is None:
                 return None
-            digest = _keyed_digest(key, secret) if key else _public_digest(secret)
+            digest = keyed_digest(key, secret) if key else public_digest(secret)
             return len(secret), f"<redacted:{kind}:{digest}>"
 
         return stamp
 
     def _once(self, value: str, *, is_glued: bool = False) -> str:
         """Run every rule once; on what is glued to placeholders without regard to the edges of a match."""
-        spans = _glued_spans if is_glued else _free_spans
+        spans = _glued_spans if is_glued else free_spans
         if self.strong and len(value) >= _SHORTEST:
-            for rule in _rules_for(value.encode("utf-8", "surrogatepass")):
-                pattern = _compiled(without_edges(rule.pattern) if is_glued else rule.pattern)
+            for rule in rules_for(value.encode("utf-8", "surrogatepass")):
+                pattern = compiled_rule(without_edges(rule.pattern) if is_glued else rule.pattern)
                 value = _substitute(value, pattern, _stamp_strong(rule), spans)
         for pattern, loose, stamp in self._rules:
             value = _substitute(value, loose if is_glued else pattern, stamp, spans)
@@ -477,7 +491,7 @@ class Redaction:
     def _placeholder_for(self, value: Json) -> str:
         # The sign before other values than strings keeps 7 and "7" apart.
         text = value if isinstance(value, str) else f"\0{json.dumps(value, sort_keys=True)}"
-        return f"<redacted:path:{_keyed_digest(self._key, text)}>"
+        return f"<redacted:path:{keyed_digest(self._key, text)}>"
 
     def _encoded(self, text: str) -> str:
         """Redact percent-encoded text, in which placeholders are encoded as well."""
@@ -505,7 +519,7 @@ def without_values(value: Json, values: frozenset[str]) -> Json:
     if not values:
         return value
     if isinstance(value, str):
-        return f"<redacted:credential:{_public_digest(value)}>" if value in values else value
+        return f"<redacted:credential:{public_digest(value)}>" if value in values else value
     if isinstance(value, dict):
         return {name: without_values(child, values) for name, child in value.items()}
     return [without_values(item, values) for item in value] if isinstance(value, list) else value

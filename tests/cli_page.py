@@ -58,6 +58,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "sed -i.bak 's/Complaint/Compliment/' chat.jsonl",
         "httpx-cassette verify chat.jsonl",
     ),
+    "scan": (
+        "httpx-cassette scan chat.jsonl",
+        "sed -i.bak 's/my parcel/AKIAIOSFODNN7QWERTYU of ada@example.com/' chat.jsonl",
+        "httpx-cassette scan chat.jsonl",
+        "httpx-cassette scan chat.jsonl --pii --json",
+    ),
     "merge": (
         "cp chat.jsonl mine.jsonl",
         "sed -i.bak 's/Complaint/Compliment/' mine.jsonl",

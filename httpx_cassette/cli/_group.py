@@ -37,6 +37,7 @@ COMMANDS = {
     "stats": "count recordings, models, tokens, seconds and dollars, and when a cassette has paid for itself",
     "probe": "make one request live several times, and show how its answers differ",
     "verify": "check every line: that it parses, its seal, its key, that no two contradict each other",
+    "scan": "look for secrets in files, and with --pii for personal data",
     "merge": "write several cassettes into one, and name what they answer differently",
     "compact": "drop recordings that were superseded, and those that are there twice",
     "reseal": "accept recordings that were edited by hand",
