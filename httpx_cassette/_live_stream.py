@@ -22,7 +22,7 @@ from .dialects import Dialect
 from .dialects._framing import FRAMINGS, Event, load_event_json
 from .dialects._script import Script, StreamTable, assemble, prove, verbatim
 
-__all__ = ["LiveStream", "find_framing", "redacted_answer", "stored_bytes"]
+__all__ = ["LiveStream", "find_framing", "opaque_in", "redacted_answer", "redacted_script", "stored_bytes"]
 
 # The first of these is llama.cpp's, and no SSE client's.
 _SSE_STARTS = (b"error:", b"data:", b"event:", b"id:", b"retry:", b":")
@@ -94,8 +94,7 @@ class LiveStream:
         self._table = dialect.stream_in(framing)
         self._progress = self._table.progress() if self._table is not None else _AnyProgress()
         self._progress.expect(asked)
-        opaque = self._table.opaque if self._table is not None else ()
-        self._opaque = Paths(f"[*].json{'' if path[0] == '[' else '.'}{path}" for path in opaque)
+        self._opaque = opaque_in(self._table)
         self._events: list[Event] = []
         self.fault: str | None = None
 
@@ -169,13 +168,7 @@ class LiveStream:
         if not self._parser.is_text or self._parser.overflowed:
             return stored_bytes(raw, redaction)
         script, is_assembled = self._script()
-        plain = without_spelled_secrets(script, redaction)
-        for pieces in pieced_texts(plain, self._table, is_assembled, self._opaque):
-            if hides_secret(pieces, redaction):
-                raise CassetteError(
-                    "a credential stands in the text of the stream, in pieces that were not joined"
-                )
-        stored = redacted_answer(script, redaction, self._opaque)
+        stored = redacted_script(script, self._table, is_assembled, redaction, self._opaque)
         kind = "assembled" if is_assembled else "verbatim"
         return {"framing": self.framing, "stored": kind, "script": stored}
 
@@ -223,6 +216,36 @@ class _AnyProgress:
             self.error = event.data or "an error field"
         elif isinstance(value, dict) and isinstance(value.get("error"), dict):
             self.error = str(value["error"].get("message", "an error"))
+
+
+def opaque_in(table: StreamTable | None) -> Paths:
+    """Return where in a script something stands that must come back to the byte."""
+    opaque = table.opaque if table is not None else ()
+    return Paths(f"[*].json{'' if path[0] == '[' else '.'}{path}" for path in opaque)
+
+
+def redacted_script(
+    script: Script, table: StreamTable | None, is_assembled: bool, redaction: Redaction, opaque: Paths
+) -> Json:
+    """Return the events of a stream without their secrets.
+
+    Args:
+        script: The events.
+        table: The format, if it is known.
+        is_assembled: Whether the table explains the stream.
+        redaction: What must not reach the file.
+        opaque: Where something stands that must come back to the byte.
+
+    Raises:
+        CassetteError: A credential stands in pieces that were not joined, and cannot be replaced.
+    """
+    plain = without_spelled_secrets(script, redaction)
+    for pieces in pieced_texts(plain, table, is_assembled, opaque):
+        if hides_secret(pieces, redaction):
+            raise CassetteError(
+                "a credential stands in the text of the stream, in pieces that were not joined"
+            )
+    return redacted_answer(script, redaction, opaque)
 
 
 def redacted_answer(document: Json, redaction: Redaction, opaque: Paths | None = None) -> Json:

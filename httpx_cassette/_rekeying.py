@@ -20,7 +20,7 @@ from ._recording import INCOMPARABLE, Recording
 from ._verification import recognised, recomputed_key
 from .dialects import by_name
 
-__all__ = ["NO_KEY", "rebuilt", "rekeyed", "resealed"]
+__all__ = ["NO_KEY", "rebuilt", "rekeyed", "resealed", "with_member"]
 
 #: What is wrong with a recording whose request is none.
 NO_KEY = "it holds no request that a key can be computed of"
@@ -48,7 +48,7 @@ def rekeyed(recording: Recording, policy: KeyPolicy) -> bytes:
     if old != new:
         members["request"] = _with_headers(recording, old, policy)
         if new or beside:
-            members = _behind_request(members, "policy", {**new, **beside})
+            members = with_member(members, "policy", {**new, **beside})
         else:
             del members["policy"]
     elif _is_current(recording):
@@ -88,7 +88,7 @@ def _with_headers(recording: Recording, old: dict[str, Json], policy: KeyPolicy)
     return {name: kept if name == "headers" else value for name, value in request.items()}
 
 
-def _behind_request(members: dict[str, Any], added: str, value: Json) -> dict[str, Any]:
+def with_member(members: dict[str, Any], added: str, value: Json) -> dict[str, Any]:
     """Return members with one more, or another one, where lines have it."""
     if added in members:
         return {**members, added: value}

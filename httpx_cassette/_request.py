@@ -8,7 +8,7 @@ Nothing here hashes, and nothing here knows which parts of a request matter.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -33,6 +33,7 @@ __all__ = [
     "join_answers",
     "lent_credentials",
     "read_call",
+    "redacted_request",
     "stored_request",
 ]
 
@@ -190,6 +191,43 @@ def stored_request(
     if reading.kind:
         stored[reading.kind] = _stored_body(reading, redaction)
     return stored, _ANYTHING
+
+
+def redacted_request(stored: dict[str, Json], redaction: Redaction, dialect: Dialect) -> dict[str, Json]:
+    """Return a request that was stored under other rules as it is stored under these.
+
+    What is a digest stays one: what it was made of is not known any more.
+
+    Args:
+        stored: The request as it stands in a recording; it is used up.
+        redaction: What must not stay in the file.
+        dialect: As for :func:`stored_request`.
+    """
+    cleaned = {**stored, "url": redaction.url(str(stored["url"]))}
+    if isinstance(headers := stored.get("headers"), dict):
+        cleaned["headers"] = {name: redaction.text(str(value)) for name, value in headers.items()}
+    if "json" in stored:
+        if dialect.credentials:
+            remove_places(stored["json"], dialect.credentials)
+        cleaned["json"] = redaction.json(stored["json"], dialect.opaque)
+    if isinstance(text := stored.get("text"), str):
+        cleaned["text"] = redaction.text(text)
+    if isinstance(form := stored.get("form"), list):
+        cleaned["form"] = [
+            [redaction.text(name), redaction.text(value)]
+            for name, value in _pairs(form)
+            if not is_secret_form_name(name)
+        ]
+    if isinstance(parts := stored.get("parts"), list):
+        cleaned["parts"] = [_stored_part(part, redaction) for part in parts if isinstance(part, dict)]
+    return cleaned
+
+
+def _pairs(form: list[Json]) -> Iterator[tuple[str, str]]:
+    for pair in form:
+        if isinstance(pair, list):  # Edited by hand, it may be anything.
+            name, value = pair
+            yield str(name), str(value)
 
 
 def lent_credentials(body: Json, paths: Paths) -> frozenset[str]:

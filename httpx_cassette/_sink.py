@@ -36,7 +36,7 @@ from ._request import MAX_BODY
 from ._tripwire import Tripwire
 from .dialects import GENERIC, Dialect
 
-__all__ = ["Append", "Fate", "Sink", "UnprovedStreamWarning"]
+__all__ = ["Append", "Fate", "Sink", "UnprovedStreamWarning", "redacted_header"]
 
 __tracebackhide__ = is_stop
 
@@ -426,21 +426,12 @@ class Sink:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             if name not in _KEPT_HEADERS:
                 continue
-            text = self._redacted_header(name, value)
+            text = redacted_header(name, value, self._order.redaction)
             if name == "content-type" and ("json" in body or "script" in body):
                 text = _as_utf8(text)
             # A server may list its links in one header or in several; of others the last counts.
             kept[name] = f"{kept[name]}, {text}" if name == "link" and name in kept else text
         return kept
-
-    def _redacted_header(self, name: str, text: str) -> str:
-        redaction = self._order.redaction
-        if name in ("location", "x-goog-upload-url"):
-            return redaction.url(text)
-        if name == "link":
-            # Each is a URL, which may hold a parameter that only its name gives away.
-            text = re.sub(_LINK, lambda link: f"<{redaction.url(link[1])}>", text)
-        return redaction.text(text)
 
     def _write_error(self, error: Exception) -> CassetteWriteError:
         content = b"".join(self._body)
@@ -461,6 +452,22 @@ class Sink:
                 "content": content,
             },
         )
+
+
+def redacted_header(name: str, text: str, redaction: Redaction) -> str:
+    """Return the value of a response header that is kept, without its secrets.
+
+    Args:
+        name: The name in lower case.
+        text: The value.
+        redaction: What must not reach the file.
+    """
+    if name in ("location", "x-goog-upload-url"):
+        return redaction.url(text)
+    if name == "link":
+        # Each is a URL, which may hold a parameter that only its name gives away.
+        text = re.sub(_LINK, lambda link: f"<{redaction.url(link[1])}>", text)
+    return redaction.text(text)
 
 
 _LINK = r"<([^<>]*)>"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -16,7 +17,7 @@ import click
 
 from httpx_cassette.cli._group import COMMANDS, GROUP
 
-from .example_cassette import write_changed_example, write_example
+from .example_cassette import old_line, write_changed_example, write_example
 
 __all__ = ["ELSEWHERE", "EXAMPLES", "FILE", "render"]
 
@@ -63,6 +64,18 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "sed -i.bak 's/my parcel/AKIAIOSFODNN7QWERTYU of ada@example.com/' chat.jsonl",
         "httpx-cassette scan chat.jsonl",
         "httpx-cassette scan chat.jsonl --pii --json",
+    ),
+    "redact": (
+        "httpx-cassette scan old.jsonl",
+        "httpx-cassette redact old.jsonl --dry-run",
+        "httpx-cassette redact old.jsonl",
+        "httpx-cassette scan old.jsonl",
+        "httpx-cassette redact old.jsonl --pii",
+    ),
+    "seed": (
+        "cat used.jsonl",
+        "httpx-cassette seed chat.jsonl -o seed.jsonl --used-by used.jsonl",
+        "httpx-cassette ls seed.jsonl",
     ),
     "merge": (
         "cp chat.jsonl mine.jsonl",
@@ -224,7 +237,16 @@ def _folder(path: Path) -> Path:
     files = {"app.py": _APP, "request.json": _REQUEST, "curl.sh": _CURL, "genai_prices.py": _NO_PRICES}
     for name, text in files.items():
         (path / name).write_text(text, encoding="utf-8")
+    (path / "old.jsonl").write_bytes(old_line() + b"\n")
+    used = ({"fingerprint": key, "cassette": "chat.jsonl", "line": line} for line, key in _used(path))
+    (path / "used.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in used), encoding="utf-8")
     return path
+
+
+def _used(path: Path) -> list[tuple[int, str]]:
+    """Return two recordings as a test run names them."""
+    lines = (path / "chat.jsonl").read_bytes().splitlines()
+    return [(number, json.loads(lines[number - 1])["key"]) for number in (2, 4)]
 
 
 def _run(line: str, folder: Path) -> tuple[int, str]:

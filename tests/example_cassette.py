@@ -16,7 +16,7 @@ from httpx_cassette._policy import DEFAULT_POLICY
 from httpx_cassette._recording import NewRecording
 from httpx_cassette.dialects import recognise
 
-__all__ = ["example_lines", "exchange_line", "write_changed_example", "write_example"]
+__all__ = ["example_lines", "exchange_line", "old_line", "write_changed_example", "write_example"]
 
 _OPENAI = "https://api.openai.com/v1/chat/completions"
 _SYSTEM = "You sort messages to a shop. Answer with one word."
@@ -207,6 +207,14 @@ def example_lines() -> list[bytes]:
             gen=1,
         ),
     ]
+
+
+def old_line() -> bytes:
+    """Return a recording from before there was a rule for the secret in it, which is made up."""
+    secret = "-".join(["AGE", "SECRET", "KEY", "1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" * 2])[:74]
+    question = f"The backup key is {secret}; write to ada@example.com."
+    answer = chat_answer("gpt-5", said("Complaint"), "stop", (64, 2))
+    return exchange_line(_OPENAI, chat("gpt-5", question), answer, finish="stop")
 
 
 def write_example(path: Path, *more: bytes) -> Path:

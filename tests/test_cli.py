@@ -196,12 +196,12 @@ def test_nothing_is_imported_that_a_command_does_not_need() -> None:
 
 
 def test_the_commands_are_completed() -> None:
-    """A shell that asks for the words after ``httpx-cassette r`` is given two, and those of an option."""
+    """A shell that asks for the words after ``httpx-cassette r`` is given those, and those of an option."""
     asked = {"_HTTPX_CASSETTE_COMPLETE": "bash_complete", "COMP_CWORD": "1"}
     named = run(COMP_WORDS="httpx-cassette r", **asked)
     options = run(COMP_WORDS="httpx-cassette --v", **asked)
 
-    assert ("plain,run\nplain,record\nplain,reseal\nplain,rekey\n", "plain,--version\n") == (
+    assert ("plain,run\nplain,record\nplain,redact\nplain,reseal\nplain,rekey\n", "plain,--version\n") == (
         named.stdout,
         options.stdout,
     )

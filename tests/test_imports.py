@@ -45,8 +45,8 @@ PARTS = {
     "package": Part("__init__", "reading transport flow ledger settings dialects key cassette redact data"),
     # Recordings as people read them: no key and no replay depends on it.
     "reading": Part(
-        "_alignment _comparison _grouping _opened _rekeying _verification _exchange _notebook _usage "
-        "readers readers.anthropic_messages readers.bedrock readers.cohere readers.gemini "
+        "_alignment _comparison _grouping _opened _cleaning _rekeying _verification _exchange _notebook "
+        "_usage readers readers.anthropic_messages readers.bedrock readers.cohere readers.gemini "
         "readers.huggingface readers.mistral_conversations readers.ollama readers.openai_responses "
         "readers.chat readers._said",
         "flow miss dialects key cassette redact canonical data",

@@ -38,6 +38,8 @@ COMMANDS = {
     "probe": "make one request live several times, and show how its answers differ",
     "verify": "check every line: that it parses, its seal, its key, that no two contradict each other",
     "scan": "look for secrets in files, and with --pii for personal data",
+    "redact": "apply today's redaction to an old cassette, and give it the keys that come of it",
+    "seed": "cut the small, redacted cassette that a suite needs out of a full one",
     "merge": "write several cassettes into one, and name what they answer differently",
     "compact": "drop recordings that were superseded, and those that are there twice",
     "reseal": "accept recordings that were edited by hand",
