@@ -29,7 +29,7 @@ def json_place(text: str, offset: int) -> str:
     waiting = ""  # The last string, which a colon makes a name.
     for token in _TOKEN.finditer(text):
         mark = token[0]
-        if token.start() > offset:
+        if token.start() > offset or (token.start() == offset and mark[0] != '"'):
             break
         if mark[0] == '"':
             waiting = mark

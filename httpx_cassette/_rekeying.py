@@ -53,9 +53,11 @@ def rekeyed(recording: Recording, policy: KeyPolicy) -> bytes:
             del members["policy"]
     elif _is_current(recording):
         return recording.line
-    # Read once more: the key uses up what it is computed of.
-    elif isinstance(fresh := parse_line(recording.line), dict):
-        members = fresh
+    else:
+        # Read once more: the key uses up what it is computed of.
+        again = parse_line(recording.line)
+        assert isinstance(again, dict)  # As it was the first time.
+        members = again
     return rebuilt(members, recording.path, recording.number)
 
 
@@ -114,8 +116,7 @@ def rebuilt(members: dict[str, Any], path: str, number: int) -> bytes:
     members = {name: value for name, value in members.items() if name != "sum"}
     line = seal(b"{" + dump_members(members))
     head = head_of(members)
-    if head is None:
-        raise CassetteDamaged("the line is no recording", path, number)
+    assert head is not None  # It was a recording, and still is.
     try:
         recording = Recording(line, path, number, head)
         key = recomputed_key(recording, recognised(recording.members["request"]))

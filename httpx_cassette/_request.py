@@ -8,9 +8,9 @@ Nothing here hashes, and nothing here knows which parts of a request matter.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import parse_qsl
 
 from ._call import Call, Json
@@ -202,6 +202,9 @@ def redacted_request(stored: dict[str, Json], redaction: Redaction, dialect: Dia
         stored: The request as it stands in a recording; it is used up.
         redaction: What must not stay in the file.
         dialect: As for :func:`stored_request`.
+
+    Raises:
+        Exception: A ``ValueError`` or its like: it was edited by hand, and is no request.
     """
     cleaned = {**stored, "url": redaction.url(str(stored["url"]))}
     if isinstance(headers := stored.get("headers"), dict):
@@ -215,19 +218,12 @@ def redacted_request(stored: dict[str, Json], redaction: Redaction, dialect: Dia
     if isinstance(form := stored.get("form"), list):
         cleaned["form"] = [
             [redaction.text(name), redaction.text(value)]
-            for name, value in _pairs(form)
+            for name, value in cast("list[tuple[str, str]]", form)
             if not is_secret_form_name(name)
         ]
     if isinstance(parts := stored.get("parts"), list):
-        cleaned["parts"] = [_stored_part(part, redaction) for part in parts if isinstance(part, dict)]
+        cleaned["parts"] = [_stored_part(part, redaction) for part in cast("list[dict[str, Json]]", parts)]
     return cleaned
-
-
-def _pairs(form: list[Json]) -> Iterator[tuple[str, str]]:
-    for pair in form:
-        if isinstance(pair, list):  # Edited by hand, it may be anything.
-            name, value = pair
-            yield str(name), str(value)
 
 
 def lent_credentials(body: Json, paths: Paths) -> frozenset[str]:

@@ -279,7 +279,22 @@ def test_every_kind_of_answer_is_redacted(
 
 
 #: Other requests than JSON, and what is left of them.
-REQUESTS: dict[str, tuple[dict[str, Json], dict[str, Json]]] = {}
+REQUESTS: dict[str, tuple[dict[str, Json], dict[str, Json]]] = {
+    "text": ({"text": KEY}, {"text": PLACEHOLDER}),
+    "form": (
+        {"form": [["client_secret", "x"], ["q", KEY]]},
+        {"form": [["q", PLACEHOLDER]]},
+    ),
+    "parts": (
+        {"parts": [{"name": "f", "type": "text/plain", "text": KEY}]},
+        {"parts": [{"name": "f", "type": "text/plain", "text": PLACEHOLDER}]},
+    ),
+    "headers": ({"headers": {"openai-beta": KEY}}, {"headers": {"openai-beta": PLACEHOLDER}}),
+    "url": (
+        {"url": f"https://u:p@api.openai.com/v1/files/{KEY}?key=abc&b=1"},
+        {"url": f"https://api.openai.com/v1/files/%3C{PLACEHOLDER[1:-1]}%3E?b=1"},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -450,6 +465,23 @@ def test_a_seed_holds_what_was_used_and_no_secret(folder: Path, capsys: pytest.C
     assert full == (folder / "full.jsonl").read_bytes()
     (folder / "seed.jsonl").rename(folder / "a.jsonl")
     assert f"You said {PLACEHOLDER}" == replayed(ASKED)
+
+
+def test_a_seed_is_redacted_as_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What must stand in pyproject.toml for its recordings to be found is told."""
+    monkeypatch.setenv("HTTPX_CASSETTE_HMAC_KEY", "k" * 16)
+    write_example(folder / "full.jsonl", old_line())
+    write_used(folder, old_line())
+
+    assert (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "calls find these recordings with: [tool.httpx_cassette.redact] weak = "
+        '["card", "email", "iban", "phone"]\n',
+    ) == told(capsys, *SEED, "--pii")
+    assert b"ada@example.com" not in (folder / "seed.jsonl").read_bytes()
 
 
 def test_a_seed_is_replaced_when_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -571,6 +572,10 @@ UNREADABLE = {
     ),
     "no recording": (b'{"v":1,"response":7}', "the line is no recording"),
     "another kind": (b"7", "the line is no recording"),
+    "no request any more": (
+        ONE.replace(b'"request":', b'"request":7,"former":'),
+        "it holds no request that a key can be computed of",
+    ),
     "no request": (
         b'{"v":1,"key":"' + b"ab" * 32 + b'","response":7}',
         "it holds no request that a key can be computed of",
@@ -713,6 +718,14 @@ def test_a_torn_line_stays_one_of_its_own(folder: Path, capsys: pytest.CaptureFi
     ) == told(capsys, "verify", "c.jsonl")
 
 
+def test_empty_lines_are_left_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They say nothing."""
+    (folder / "a.jsonl").write_bytes(b"\n\n" + ONE + b"\n\n")
+    told(capsys, "merge", "a.jsonl", "-o", "b.jsonl")
+
+    assert ONE + b"\n" == (folder / "b.jsonl").read_bytes()
+
+
 def test_a_new_file_has_the_usual_permissions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those of the umask, and not those of a temporary file; a replaced one keeps its own."""
     write_example(folder / "a.jsonl")
@@ -739,6 +752,32 @@ def test_a_line_that_is_too_long_is_refused(
     assert (1, "", "Error: a.jsonl:1: the line is longer than 0 MiB; take it out of the file\n") == told(
         capsys, "compact", "a.jsonl"
     )
+    assert before == file.read_bytes()
+
+
+def test_a_fault_of_the_disk_is_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While reading or writing; the file stays as it is."""
+    file = write_example(folder / "a.jsonl")
+    before = file.read_bytes()
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    def fail_to_read(name: Any, *arguments: Any) -> Any:
+        return fail() if isinstance(name, str) else open(name, *arguments)
+
+    places = {
+        "fsync": ("os.fsync", fail, "the cassette could not be rewritten"),
+        "read": ("httpx_cassette._rewrite.open", fail_to_read, "the cassette cannot be read"),
+        "folder": ("tempfile.mkstemp", fail, "nothing can be written beside the cassette"),
+    }
+    for place, function, text in places.values():
+        with monkeypatch.context() as patched:
+            patched.setattr(place, function, raising=False)
+            expected = f"Error: a.jsonl: {text}: Input/output error\n"
+            assert (1, "", expected) == told(capsys, "compact", "a.jsonl")
     assert before == file.read_bytes()
 
 

@@ -150,6 +150,23 @@ def test_what_cannot_be_read_keeps_nothing_from_being_scanned(
     )
 
 
+def test_a_fault_of_the_disk_is_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the file that it is about."""
+    (folder / "a.txt").touch()
+
+    def fail(*arguments: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("httpx_cassette.cli.scan.open", fail, raising=False)
+    assert (
+        1,
+        "0 files scanned: nothing found\n",
+        "Error: a.txt: it cannot be read: Input/output error\n",
+    ) == (told(capsys, "a.txt"))
+
+
 # -- folders -------------------------------------------------------------------------------------------
 
 
@@ -186,7 +203,7 @@ def test_what_git_ignores_is_left_out(folder: Path, capsys: pytest.CaptureFixtur
     write_folder(folder)
     (folder / ".gitignore").write_text("out\nnode_modules\nenv\n")
     (folder / "gone.py").touch()
-    for words in (("init", "-q"), ("add", ".")):
+    for words in (("init", "-q"), ("add", "."), ("init", "-q", "inner")):
         subprocess.run(["git", *words], check=True, capture_output=True)
     (folder / "gone.py").unlink()
 

@@ -24,6 +24,7 @@ def test_a_place_is_told_by_its_path(found: str) -> None:
     offset = TEXT.index('"e"') + 1 if found == "e" else TEXT.index(found)
 
     assert PLACES[found] == json_place(TEXT, offset)
+    assert "" == json_place(TEXT, 0)
 
 
 @pytest.mark.parametrize("text", ["", "text", "]", "{}", "}{", ",", ":", '"a"', '{"a": 1} b'])

@@ -93,6 +93,13 @@ def test_a_finding_says_where_and_how() -> None:
     ] == Search().find(text)
 
 
+def test_what_a_secret_hides_is_that_secret() -> None:
+    """Base64 inside of something that was found as it is counts once."""
+    inside = base64.b64encode(KEY.encode()).decode()
+
+    assert ["bearer"] == [found.kind for found in Search().find(f"Authorization: Bearer {inside}")]
+
+
 def test_personal_data_are_looked_for_when_asked() -> None:
     """Numbers with a check are checked; what could be guessed has no digest without a key."""
     text = (

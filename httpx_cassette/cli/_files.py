@@ -84,8 +84,7 @@ class Chosen:
 
     def _of_git(self, folder: str, known: tuple[list[str], int]) -> Iterator[str]:
         names, ignored = known
-        if ignored:
-            self.skipped["ignored by git"] += ignored
+        self.skipped["ignored by git"] += ignored
         for name in names:
             path = os.path.join(folder, name)
             # A file may be deleted and tracked still; another repository inside is a folder.

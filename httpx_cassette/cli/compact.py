@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .._cassette import Cassette, Spot
-    from .._recording import Recording
     from .._rewrite import Change
 
 __all__ = ["command"]
@@ -53,23 +53,26 @@ def _superseded(cassette: Cassette) -> Iterator[int]:
     for key in cassette.all_keys():
         spots = cassette.spots(key)
         if len(spots) > 1:
-            yield from _superseded_among(
-                [(spot, found) for spot in spots if (found := cassette.load(spot, key)) is not None]
-            )
+            # Only what is intact supersedes anything, or is superseded. No line is kept: there may be many.
+            intact = [spot for spot in spots if cassette.load(spot, key) is not None]
+            yield from _superseded_among(cassette, key, intact)
 
 
-def _superseded_among(found: list[tuple[Spot, Recording]]) -> Iterator[int]:
-    """Yield those of the intact recordings of one call, the last line first, that are not needed."""
+def _superseded_among(cassette: Cassette, key: bytes, spots: list[Spot]) -> Iterator[int]:
+    """Yield the lines of one call that are not needed; the last line comes first."""
     from .._view import answer_of
 
-    newest = max((spot.gen for spot, _ in found), default=0)
-    answers: dict[int, list[bytes]] = {}
-    for spot, recording in found:
+    newest = max((spot.gen for spot in spots), default=0)
+    answers: dict[int, set[bytes]] = {}
+    for spot in spots:
         if spot.gen < newest:
             yield spot.line
             continue
-        known, answer = answers.setdefault(spot.sample, []), answer_of(recording.line)
+        recording = cassette.load(spot, key)
+        assert recording is not None  # It was intact a moment ago, and the file is locked.
+        known = answers.setdefault(spot.sample, set())
+        answer = blake2b(answer_of(recording.line), digest_size=16).digest()
         # One that says something else is no copy: verify names it, and people decide.
         if answer in known:
             yield spot.line
-        known.append(answer)
+        known.add(answer)

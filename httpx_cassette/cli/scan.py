@@ -61,8 +61,9 @@ def command(paths: Sequence[str], has_pii: bool, has_names: bool, as_json: bool)
     if not as_json:
         well = counted(found, "finding") if found else "nothing found"
         show_lines(f"{counted(files, 'file')} scanned: {well}")
-        if skipped := ", ".join(f"{number:,} {reason}" for reason, number in sorted(chosen.skipped.items())):
-            show_lines(f"left out: {skipped}")
+        skipped = [f"{number:,} {reason}" for reason, number in sorted(chosen.skipped.items()) if number]
+        if skipped:
+            show_lines(f"left out: {', '.join(skipped)}")
     return _FINDING if found else 1 if chosen.failed else 0
 
 
