@@ -21,8 +21,8 @@ from .other_formats import answer
 
 DOCS = Path(__file__).parent.parent / "docs"
 
-#: Those whose blocks belong together are executed by a test of their own, ``test_docs_pytest.py`` for example;
-#: those of ``frameworks.md`` are in ``tests/frameworks``, and ``cli.md`` is made.
+#: Those whose blocks belong together are executed by a test of their own, ``test_docs_pytest.py`` for
+#: example; those of ``frameworks.md`` are in ``tests/frameworks``, and ``cli.md`` is made.
 ELSEWHERE = ("cli.md", "dialects.md", "frameworks.md", "modes.md", "pytest.md", "workflows.md")
 
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in ELSEWHERE]
