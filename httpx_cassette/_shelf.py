@@ -101,8 +101,9 @@ class Shelf:
 def _damaged(spot: Spot) -> CassetteDamaged:
     path, number = spot.cassette.path, spot.line
     reason = next((found.reason for found in spot.view.index.damage if found.number == number), "damaged")
+    accepted = f"accept an edit with httpx-cassette reseal {path}:{number}, "
     return CassetteDamaged(
-        f"the recording is {reason}; "
+        f"the recording is {reason}; {accepted if reason.startswith('edited') else ''}"
         "restore the file, or record the call again with HTTPX_CASSETTE_MODE=rerecord",
         path,
         number,

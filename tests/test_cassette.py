@@ -76,7 +76,8 @@ FLIPPED = A.replace(b'"says":"a"', b'"says":\x01a"')
 def edited(number: int) -> str:
     return (
         f"CassetteDamaged: c.jsonl:{number}: the recording is edited by hand, or damaged; "
-        "restore the file, or record the call again with HTTPX_CASSETTE_MODE=rerecord"
+        f"accept an edit with httpx-cassette reseal c.jsonl:{number}, restore the file, "
+        "or record the call again with HTTPX_CASSETTE_MODE=rerecord"
     )
 
 
