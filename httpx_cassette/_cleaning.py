@@ -16,16 +16,18 @@ from ._errors import CassetteDamaged, CassetteError
 from ._line import dump_json, dump_members, has_seal, parse_line, seal
 from ._live_stream import opaque_in, redacted_answer, redacted_script, stored_bytes
 from ._parsing import NotJson
+from ._pieces import pieced_texts
 from ._recording import INCOMPARABLE, Recording
 from ._redact import Redaction
 from ._rekeying import NO_KEY, rebuilt, with_member
 from ._request import redacted_request
+from ._rules import join_text
 from ._sink import redacted_header
 from ._tripwire import Tripwire
 from ._verification import recognised
 from .dialects import Dialect, by_name
 
-__all__ = ["cleaned", "cleaned_other"]
+__all__ = ["cleaned", "cleaned_other", "spelled_texts"]
 
 #: Members that say nothing that was said in the call.
 _FACTS = frozenset({"v", "kv", "key", "sample", "gen", "at", "dialect", "ms", "policy", "sum"})
@@ -128,3 +130,18 @@ def cleaned_other(line: bytes, redaction: Redaction) -> bytes | None:
     if not has_seal(line):
         return dump_json(redacted)
     return seal(b"{" + dump_members({name: value for name, value in redacted.items() if name != "sum"}))
+
+
+def spelled_texts(line: bytes) -> list[str]:
+    """Return what a stream says that is stored event by event, each text in one: no event holds all of it.
+
+    Nothing, where the line is no such recording.
+    """
+    try:
+        members: Any = parse_line(line)
+        response = members["response"]
+        table = by_name(members["dialect"]).stream_in(response["framing"])
+        pieces = pieced_texts(response["script"], table, False, opaque_in(table))
+    except INCOMPARABLE:
+        return []
+    return [join_text(each) for each in pieces]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from httpx_cassette import CassetteTransport, Redaction
+from httpx_cassette import CassetteTransport, Redaction, expected_miss
 from httpx_cassette._call import Json
 from httpx_cassette._line import is_intact, seal, tear_note
 from httpx_cassette.cli import main
@@ -252,6 +253,32 @@ def test_own_rules_of_the_project_count(
     assert answer == members["response"]["json"]
     assert "ada" not in json.dumps(members)
     assert "C-1234" not in json.dumps(members)
+
+
+def test_personal_data_are_redacted_alike_when_recorded_and_replayed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer that comes back in the next request is found; another address is another call."""
+    monkeypatch.setenv("HTTPX_CASSETTE_HMAC_KEY", "k" * 16)
+    redact = Redaction(weak=("email", "phone", "card", "iban", "name-value"))
+    asked = (
+        "I am ada@example.com, +44 20 7946 0958, card 4111 1111 1111 1111, IBAN DE89 3704 0044 0532 0130 00, "
+        "password=hunter22"
+    )
+    upstream = httpx.MockTransport(
+        lambda request: httpx.Response(200, json=chat_answer("gpt-5", said(asked), "stop", (1, 1))["json"])
+    )
+    recording = CassetteTransport("a.jsonl", mode="record", redact=redact, next_transport=upstream)
+    with httpx.Client(transport=recording) as client:
+        first = client.post(URL, json=chat("gpt-5", asked)).json()["choices"][0]["message"]["content"]
+        client.post(URL, json=chat("gpt-5", f"You said: {first}"))
+
+    answer = replayed(asked, redact=redact)
+    assert ["email", "phone", "card", "iban", "name-value"] == re.findall(r"<redacted:([a-z-]+):", answer)
+    assert answer == replayed(f"You said: {answer}", redact=redact)
+    with expected_miss():
+        replayed(asked.replace("ada@", "eve@"), redact=redact)
+    assert 0 == told(capsys, "scan", "a.jsonl", "--pii", "--names")[0]
 
 
 BODIES: dict[str, dict[str, Json]] = {

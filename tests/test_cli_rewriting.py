@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from httpx_cassette import KeyPolicy
+from httpx_cassette import Cassette, KeyPolicy, _verification
 from httpx_cassette._line import is_intact, seal
 from httpx_cassette.cli import main
 
+from ._recordings import exchange
+from ._recordings import line as bare_line
 from .damaged_cassettes import DAMAGED, ONE, OTHER
 from .example_cassette import chat, chat_answer, example_lines, exchange_line, said, write_example
 
@@ -739,6 +742,28 @@ def test_a_new_file_has_the_usual_permissions(folder: Path, capsys: pytest.Captu
 
 
 # -- what goes wrong on the way ------------------------------------------------------------------------
+
+
+def test_what_is_appended_meanwhile_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who records while a cassette is written anew waits, and appends to the new file."""
+    file = write_example(folder / "a.jsonl")
+    recorder = Cassette(file)
+    len(recorder)
+    thread = threading.Thread(target=recorder.append, args=(exchange("meanwhile"),))
+    verify = _verification.verify
+
+    def verify_late(cassette: Cassette) -> Any:
+        thread.start()
+        return verify(cassette)
+
+    monkeypatch.setattr("httpx_cassette._verification.verify", verify_late)
+    lines = file.read_bytes().splitlines()
+    assert (0, "a.jsonl: 1 superseded recording dropped, 7 kept\n", "") == told(capsys, *WORDS["compact"])
+    thread.join()
+
+    assert [*lines[1:], bare_line("meanwhile")] == file.read_bytes().splitlines()
 
 
 def test_a_line_that_is_too_long_is_refused(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from httpx_cassette._call import Json
 from httpx_cassette._redact import Redaction
 from httpx_cassette.cli import main
 from httpx_cassette.cli._group import COMMANDS
@@ -94,6 +95,34 @@ def test_a_damaged_cassette_is_text_all_the_same(
     assert (2, f"a.jsonl:{number}:1: openai-key [{DIGEST}]\n1 file scanned: 1 finding\n", "") == told(
         capsys, "a.jsonl"
     )
+
+
+def test_a_secret_in_pieces_is_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A stream that is stored event by event holds it in no event; one that an event holds is told once."""
+    pieces: list[Json] = [
+        {"json": {"choices": [{"index": 0, "delta": {"content": text}}]}}
+        for text in (KEY[:9], KEY[9:30], KEY[30:])
+    ]
+    whole: list[Json] = [
+        {"json": {"choices": [{"index": 0, "delta": {"content": text}}]}} for text in ("a ", KEY)
+    ]
+    lines = [
+        exchange_line(
+            "https://api.openai.com/v1/chat/completions", chat("gpt-5", "a"),
+            {"framing": "sse", "stored": "verbatim", "script": script},
+        )
+        for script in (pieces, whole)
+    ]  # fmt: skip
+    (folder / "a.jsonl").write_bytes(b"\n".join([b'{"stored":"verbatim"}', *lines]))
+    column = lines[1].index(KEY.encode()) + 1
+
+    assert (
+        2,
+        f"a.jsonl:3:{column}: openai-key at response.script[1].json.choices[0].delta.content [{DIGEST}]\n"
+        f"a.jsonl:2:1: openai-key (in pieces) at response.script [{DIGEST}]\n"
+        "1 file scanned: 2 findings\n",
+        "",
+    ) == told(capsys, "a.jsonl")
 
 
 def test_personal_data_are_asked_for(

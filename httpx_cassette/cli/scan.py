@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import click
 
 from .._errors import CassetteError
+from .._secret_search import Found
 from ._command import counted, say
 from ._files import Chosen
 from ._parameters import json_option
 from ._terminal import progress, show_json, show_lines
 
 if TYPE_CHECKING:
-    from .._secret_search import Found, Search
+    from .._secret_search import Search
 
 __all__ = ["command"]
 
@@ -119,11 +120,13 @@ def _scan(path: str, search: Search) -> Iterator[_Finding]:
         if path == "-":
             for piece in _pieces(sys.stdin.buffer.readline, lambda size: None):
                 yield from _in_piece(piece, search)
+                yield from _in_events(piece, search)
             return
         with open(path, "rb") as file, progress(f"scan {path}", os.fstat(file.fileno()).st_size) as bar:
             with _reader(file) as readline:
                 for piece in _pieces(readline, bar.advance):
                     yield from _in_piece(piece, search)
+                    yield from _in_events(piece, search)
     except OSError as error:
         raise CassetteError(f"it cannot be read: {error.strerror}", path) from error
 
@@ -174,6 +177,30 @@ def _in_piece(piece: _Piece, search: Search) -> Iterator[_Finding]:
         is_cut = not newlines and piece.column > 0
         place = "" if is_cut else _place(text, start, found.start, search)
         yield _Finding(piece.line + newlines, column, place, found)
+
+
+#: What stands on the line of a stream whose texts were not joined.
+_IN_EVENTS = b'"stored":"verbatim"'
+
+
+def _in_events(piece: _Piece, search: Search) -> Iterator[_Finding]:
+    """Yield what streams say that are stored event by event, and none of their events holds."""
+    from .._cleaning import spelled_texts
+
+    place = -1
+    while (place := piece.data.find(_IN_EVENTS, place + 1)) != -1:
+        start = piece.data.rfind(b"\n", 0, place) + 1
+        end = piece.data.find(b"\n", place)
+        line = piece.data[start : end if end != -1 else len(piece.data)]
+        if not piece.done <= place < piece.stop:
+            continue
+        known = {found.digest for found in search.find(line.decode("utf-8", "surrogateescape"))}
+        found = [each for text in spelled_texts(line) for each in search.find(text)]
+        for kind, digest in dict.fromkeys((each.kind, each.digest) for each in found):
+            if digest not in known:
+                number = piece.line + piece.data.count(b"\n", 0, start)
+                whole = Found(place - start, kind, "in pieces", digest)
+                yield _Finding(number, 1, "response.script", whole)
 
 
 def _place(text: str, start: int, offset: int, search: Search) -> str:
