@@ -48,7 +48,10 @@ def old_line(answer: dict[str, Json] | None = None, **options: Json) -> bytes:
     return exchange_line(URL, chat("gpt-5", ASKED, **options), answered, finish="stop")
 
 
-WORDS = {"redact": ("redact", "a.jsonl")}
+WORDS = {
+    "redact": ("redact", "a.jsonl"),
+    "seed": ("seed", "a.jsonl", "-o", "seed.jsonl", "--used-by", "used.jsonl"),
+}
 
 #: Command and file -> status, output, error.
 EXPECTED: dict[tuple[str, str], tuple[int, str, str]] = {
@@ -148,6 +151,92 @@ EXPECTED: dict[tuple[str, str], tuple[int, str, str]] = {
         "a.jsonl: 0 of 1 recording redacted\n",
         "",
     ),
+    ("seed", "empty"): (
+        1,
+        "",
+        (
+            "Error: a.jsonl: 1 call of the run cannot be answered from it: b8697e75a59f; record "
+            "them, or merge the cassette that they are in\n"
+        ),
+    ),
+    ("seed", "torn tail"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "torn and noted"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "damaged"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "edited"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "zeros"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "merge"): (
+        1,
+        "",
+        (
+            "Error: a.jsonl:2: an unresolved merge; keep the lines of both sides and delete the "
+            "marker lines (a .gitattributes line with merge=union does that by itself)\n"
+        ),
+    ),
+    ("seed", "crlf"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "mark"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "utf-16"): (
+        1,
+        "",
+        "Error: a.jsonl:1: the file is not UTF-8; save it as UTF-8 without a mark\n",
+    ),
+    ("seed", "same twice"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "conflict"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "newer"): (
+        1,
+        "",
+        ("Error: a.jsonl:1: the line has format 9 and this release reads up to 1; upgrade httpx_cassette\n"),
+    ),
+    ("seed", "unknown kind"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "other key version"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
+    ("seed", "no newline"): (
+        0,
+        "seed.jsonl: 1 recording of 1 call written\n",
+        "",
+    ),
 }
 
 
@@ -155,18 +244,24 @@ EXPECTED: dict[tuple[str, str], tuple[int, str, str]] = {
 def test_every_damaged_file_is_answered(
     command: str, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be read could hold a secret: it is refused, and the file is as it was."""
+    """What cannot be read could hold a secret: it is refused or not taken, and the file is as it was."""
     (folder / "a.jsonl").write_bytes(DAMAGED[name])
+    prepare(folder)
 
     assert EXPECTED[command, name] == told(capsys, *WORDS[command])
     if EXPECTED[command, name][0] == 1:
         assert DAMAGED[name] == (folder / "a.jsonl").read_bytes()
-        assert ["a.jsonl"] == [each.name for each in folder.iterdir()]
+        assert ["a.jsonl", "used.jsonl"] == sorted(each.name for each in folder.iterdir())
+
+
+def prepare(folder: Path) -> None:
+    """Write what a run used: the first recording of the example."""
+    write_used(folder, ONE, cassette="a.jsonl")
 
 
 def test_every_damaged_file_is_tried() -> None:
     """No row of the table is left out."""
-    assert {("redact", name) for name in DAMAGED} == set(EXPECTED)
+    assert {(command, name) for command in WORDS for name in DAMAGED} == set(EXPECTED)
 
 
 def replayed(text: str, **options: object) -> str:
