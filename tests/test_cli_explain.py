@@ -402,6 +402,7 @@ def test_a_damaged_cassette_is_told(folder: Path, capsys: pytest.CaptureFixture[
     (folder / "r.json").write_text(json.dumps({"url": URL, "body": BODY}))
 
     assert (
-        "Error: chat.jsonl:2: the recording is edited by hand, or damaged; restore the file, or record the "
+        "Error: chat.jsonl:2: the recording is edited by hand, or damaged; "
+        "accept an edit with httpx-cassette reseal chat.jsonl:2, restore the file, or record the "
         "call again with HTTPX_CASSETTE_MODE=rerecord\n"
     ) == failed(capsys, "r.json", "--cassette", "chat.jsonl")

@@ -42,7 +42,10 @@ PARTS = {
         "package probe reading transport flow miss ledger settings listening key cassette redact data "
         "stand-in",
     ),
-    "package": Part("__init__", "reading transport flow ledger settings dialects key cassette redact data"),
+    "package": Part(
+        "__init__", "probe reading transport flow ledger settings dialects key cassette redact data"
+    ),
+    "probe": Part("_probe", "reading transport miss settings data"),
     # Recordings as people read them: no key and no replay depends on it.
     "reading": Part(
         "_alignment _comparison _grouping _opened _cleaning _rekeying _verification _exchange _notebook "
@@ -79,7 +82,7 @@ PARTS = {
     "key": Part(
         "_fingerprint _prompt_files _policy _request _multipart _url", "dialect redact canonical data"
     ),
-    "redact": Part("_redact _tripwire _secret_rules _secret_names", "canonical data"),
+    "redact": Part("_secret_search _redact _tripwire _secret_rules _secret_names", "canonical data"),
     "dialect": Part(
         "dialects._chat dialects._trial dialects._soundness dialects._dialect dialects._hosts",
         "streams canonical data",
@@ -91,7 +94,7 @@ PARTS = {
     ),
     "canonical": Part("_canonical _survey _rules _masking _digests _parsing", "data"),
     "stand-in": Part("stand_in _stand_in_answers", "data"),
-    "data": Part("_paths _suggest _call _errors _process", ""),
+    "data": Part("_paths _suggest _call _errors _process _json_place", ""),
 }
 
 #: Modules from outside that only some may import.
