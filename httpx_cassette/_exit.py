@@ -70,6 +70,7 @@ class ExitGuard:
         pid: The process it speaks for; in any other one (a fork that Python did not see) it does nothing.
         has_missed: Whether a call was stopped in this process.
         ledger: The file in which child processes left theirs; only its owner has one, and deletes it.
+        named: The file that children are told of, whoever owns it: a test may clear the environment.
         stands_down: Whether somebody else turns the ledger into an exit status.
         unseen: Reports, by kind and key, that are written at the end, as they went to something else than
             the stderr of the process: pytest captures them, and drops those of a test that passes.
@@ -85,6 +86,7 @@ class ExitGuard:
         "_system",
         "has_missed",
         "ledger",
+        "named",
         "pid",
         "previous",
         "stands_down",
@@ -95,6 +97,7 @@ class ExitGuard:
         self.pid = os.getpid()
         self.has_missed = False
         self.ledger: str | None = None
+        self.named: str | None = None
         self.stands_down = False
         self.unseen: dict[tuple[str, str], str] = {}
         # The guard of another copy of this module (a test that imports it anew): it ends with this one.
@@ -212,15 +215,17 @@ def arm() -> str | None:
     Returns:
         The path of the file; ``None`` where there is no folder for it, and children report to nobody.
     """
-    path = os.environ.get(LEDGER_VARIABLE)
+    found = guard()
+    path = os.environ.get(LEDGER_VARIABLE) or found.named
     if not path:
         try:
-            path = os.environ[LEDGER_VARIABLE] = new_path()
+            path = new_path()
         except OSError:
-            pass
-    if path and is_named_for(path, os.getpid()):
-        guard().ledger = path
-    return path or None
+            return None
+    os.environ[LEDGER_VARIABLE] = found.named = path
+    if is_named_for(path, os.getpid()):
+        found.ledger = path
+    return path
 
 
 def new_path() -> str:
@@ -247,7 +252,10 @@ def _folder() -> str:
     usual = next(filter(None, named), "/tmp")
     is_usable = os.path.isdir(usual) and os.access(usual, os.R_OK | os.W_OK | os.X_OK)
     if os.name == "posix" and os.path.isabs(usual) and is_usable:
-        return usual
+        # What has no room for a file, or for what would stand in it: tempfile knows others.
+        room = os.statvfs(usual)
+        if room.f_bavail and (room.f_favail or not room.f_files):
+            return usual
     import tempfile
 
     return tempfile.gettempdir()

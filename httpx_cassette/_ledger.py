@@ -106,8 +106,6 @@ class _Ledger:
         self.changes = 0
 
     def arm(self) -> None:
-        if not os.environ.get(LEDGER_VARIABLE) and self.file:
-            os.environ[LEDGER_VARIABLE] = self.file
         self.file = _exit.arm()
         self.is_owner = self.file is not None and _exit.is_named_for(self.file, os.getpid())
 

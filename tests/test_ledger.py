@@ -356,6 +356,33 @@ def test_the_file_is_named_in_the_folder_for_temporary_files(
     assert folder == Path(_exit.new_path()).parent
 
 
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere tempfile is asked")
+@pytest.mark.parametrize("room", ["f_bavail", "f_favail"])
+def test_a_full_folder_is_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: str) -> None:
+    """No child could leave anything there: neither a file, nor what would stand in it."""
+    found = dict.fromkeys(("f_bavail", "f_favail", "f_files"), 7) | {room: 0}
+    monkeypatch.setattr("os.statvfs", lambda folder: types.SimpleNamespace(**found))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "found"))
+
+    assert tmp_path / "found" == Path(_exit.new_path()).parent
+
+
+def test_a_cleared_environment_is_told_the_same_file_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children that are started before, then and later all report to one file, those of a fork as well."""
+    arm()
+    path = os.environ[LEDGER_VARIABLE]
+    named = []
+    for is_fork in (False, True):
+        monkeypatch.delenv(LEDGER_VARIABLE)
+        if is_fork:
+            _exit.guard().begin_as_child()
+        named.append(_exit.arm())
+
+    assert [path, path] == named
+    assert path == os.environ[LEDGER_VARIABLE]
+
+
 @pytest.mark.parametrize("name", ["absent", "file", "relative"])
 def test_a_folder_that_will_not_do_is_not_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str

@@ -142,9 +142,14 @@ def pytest_runtest_makereport(
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Belong to no test until the next one begins."""
+    RUN.test = ""
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Wake the run, if what happened came behind the last test."""
-    RUN.test = ""
     if not run_if_awake(session.config) and ledger_if_used():
         run_of(session.config).pytest_sessionfinish(session)
 

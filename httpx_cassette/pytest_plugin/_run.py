@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import _exit
-from .._process import RUN
 from ._waking import BEFORE, ledger_if_used
 
 if TYPE_CHECKING:
@@ -30,11 +29,14 @@ if TYPE_CHECKING:
     from ._suite import Stopped, Suite
     from ._unused import Unused
 
-__all__ = ["Run", "name_of", "recording_command"]
+__all__ = ["Run", "ends_with_its_own_status", "name_of", "recording_command"]
 
 #: What a miss replaces: all is well, tests failed, there were none. Not an interrupted run, which is 2 as
 #: well, and neither an internal error nor a wrong command line, whose results say nothing.
 _REPLACED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+#: An internal error and a wrong command line, whose statuses stay what they are.
+_KEPT = (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 
 #: Under this name a worker hands over what it counted.
 _OUTPUT = "httpx_cassette"
@@ -143,11 +145,6 @@ class Run:
         new = [entry for name, entry in found.items() if counts[name] > self._told[name]]
         self._told.update(counts - self._told)
         return merge_entries(new)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logfinish(self) -> None:
-        """Belong to no test until the next one begins."""
-        RUN.test = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep how each test ended: its worst phase."""
@@ -298,6 +295,19 @@ class Run:
 def name_of(entry: Entry) -> tuple[int, str, str, str]:
     """Return what tells an entry from others."""
     return entry.pid, entry.kind, entry.key, entry.test
+
+
+def ends_with_its_own_status(run: Run | None) -> bool:
+    """Tell whether a run ends with a status that a miss does not replace: one that says nothing of tests.
+
+    Args:
+        run: The run; ``None`` where it did not come to one.
+    """
+    if run is not None and run.status in _KEPT:
+        return True
+    # Of a command line that is refused before there is a run, pytest says nothing but this.
+    error = sys.exc_info()[1]
+    return isinstance(error, pytest.UsageError) or type(error).__name__ == "ConftestImportFailure"
 
 
 def recording_command(config: pytest.Config, test: str) -> tuple[str, ...]:

@@ -52,9 +52,11 @@ def begin(config: pytest.Config) -> None:
 def _hand_back(config: pytest.Config) -> None:
     """Give the exit hook back what may still come; what the run told is not told again."""
     if ledger := ledger_if_used():
-        # There is none where pytest refused the command line; its status and that of an internal error stay.
-        run, kept = run_if_awake(config), (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
-        ledger.settle(is_forgiven=run is None or run.status in kept)
+        from ._run import ends_with_its_own_status
+
+        # What was stopped before the run is not the run's to forgive.
+        is_forgiven = not config.stash[BEFORE] and ends_with_its_own_status(run_if_awake(config))
+        ledger.settle(is_forgiven=is_forgiven)
     _exit.guard().stands_down = False
 
 
@@ -148,6 +150,7 @@ def run_of(config: pytest.Config, environment: Environment | None = None) -> Run
 def ledger_if_used() -> Any:
     """Return the ledger, ``None`` where neither this process nor a child has used it so far."""
     found = sys.modules.get("httpx_cassette._ledger")
-    if found is None and os.path.exists(os.environ.get(_exit.LEDGER_VARIABLE, "")):
+    # Not by the environment, which a test may have cleared.
+    if found is None and os.path.exists(_exit.guard().named or ""):
         from .. import _ledger as found
     return found

@@ -128,6 +128,87 @@ def test_a_miss_behind_the_last_test_wakes_the_run(folder: Path, when: str) -> N
     assert 1 == (ended.stdout + ended.stderr).count("CassetteMiss: no recording for POST"), ended.text
 
 
+_MISS = "from calls import ask_alone\ntry:\n    ask_alone()\nexcept BaseException:\n    pass\n"
+
+_CHILD = """
+import os, subprocess, sys
+from unittest.mock import patch
+
+@patch.dict(os.environ, {"PATH": os.environ["PATH"]}, clear=True)
+def test_one():
+    import httpx, httpx_cassette
+    httpx.Client(transport=httpx_cassette.CassetteTransport("absent.jsonl"))
+
+def test_two():
+    subprocess.run([sys.executable, "-c", "from calls import ask_alone; ask_alone()"])
+"""
+
+#: What a project does where pytest has not begun, or has ended; and the status.
+EDGES = {
+    "as the configuration is left": (
+        {"conftest.py": f"def pytest_configure(config):\n    config.add_cleanup(lambda: exec({_MISS!r}))\n"},
+        (),
+        2,
+    ),
+    "before pytest is left": (
+        {"conftest.py": f"{_MISS}import pytest\ndef pytest_configure(config):\n    pytest.exit('', 0)\n"},
+        (),
+        2,
+    ),
+    "before a program is": ({"conftest.py": f"{_MISS}import sys\nsys.exit(0)\n"}, (), 2),
+    "before the command line is refused": ({"conftest.py": _MISS}, ("--nonsense",), 4),
+    "before a conftest file fails": ({"conftest.py": f"{_MISS}import absent\n"}, (), 4),
+    "in a child, behind a cleared environment": ({"test_it.py": _CHILD}, (), 2),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_no_edge_of_a_run_loses_a_miss(folder: Path, name: str) -> None:
+    """It ends with 2, unless pytest says that there was nothing to test."""
+    files, arguments, status = EDGES[name]
+
+    ended = run(folder, Project({"test_it.py": "def test_it():\n    pass\n", **files}, arguments))
+
+    assert status == ended.status, ended.text
+
+
+def test_what_was_missed_before_a_run_is_not_forgiven_with_it(folder: Path) -> None:
+    """A program that misses, and then starts pytest on a command line that it refuses, ends with 2."""
+    program = f"{_MISS}import pytest\nprint(int(pytest.main(['-p', 'httpx_cassette', '--nonsense'])))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(PROGRAMS), "HTTPX_CASSETTE_LEDGER": ""},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (2, "4") == (done.returncode, done.stdout.splitlines()[-1]), done.stderr
+
+
+def test_a_miss_between_two_tests_is_of_neither(folder: Path) -> None:
+    """The one before it was over, and passes."""
+    ended = run(
+        folder,
+        Project(
+            {
+                "conftest.py": f"""
+                    import pytest
+
+                    @pytest.hookimpl(wrapper=True, tryfirst=True)
+                    def pytest_runtest_protocol():
+                        yield
+                        exec({_MISS!r})
+                        return True
+                """,
+                "test_it.py": "def test_one():\n    pass\n",
+            }
+        ),
+    )
+
+    assert (2, True) == (ended.status, "1 passed" in ended.stdout), ended.text
+    assert 1 == ended.stdout.count("outside of tests"), ended.text
+
+
 def test_a_run_leaves_nothing_of_itself(tested: Tested) -> None:
     """An outer run goes on to listen, and to tell its own command, as before."""
     before = RUN.recording, RUN.is_ceiling, RUN.test, [*LISTENERS]
