@@ -19,7 +19,6 @@ from ._call import Call
 from ._errors import CallLimitReached, CassetteError, CassetteMiss, CassetteStop, is_stop
 from ._process import LISTENERS, USED_FILE
 from ._settings import MAX_CALLS_VARIABLE, Settings
-from ._used_elsewhere import UsedElsewhere
 
 if TYPE_CHECKING:
     from ._recording import Recording
@@ -45,6 +44,9 @@ class Listener(Protocol):
 
 
 if USED_FILE is not None:
+    # Not on top: every program pays for what is imported there, and few are started by a test run.
+    from ._used_elsewhere import UsedElsewhere
+
     LISTENERS.append(UsedElsewhere(USED_FILE))
 
 

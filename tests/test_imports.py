@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import fnmatch
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from typing import NamedTuple
 import pytest
 
 import httpx_cassette
+from httpx_cassette._process import USED_VARIABLE
 
 PACKAGE = Path(httpx_cassette.__file__).parent
 
@@ -271,6 +273,25 @@ def test_importing_the_package_is_cheap() -> None:
     assert [] == sorted(
         name for name in added if matches(name, "*._driver *._flow *._cassette *.dialects* orjson")
     )
+
+
+def test_what_a_test_run_wants_to_hear_is_loaded_for_one_alone(tmp_path: Path) -> None:
+    """A program that no test run has started pays nothing for it."""
+    program = "import sys, httpx_cassette._session; print('httpx_cassette._used_elsewhere' in sys.modules)"
+    environ = {name: value for name, value in os.environ.items() if name != USED_VARIABLE}
+    alone, started = (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=PACKAGE.parent,
+            env=environ | more,
+        ).stdout
+        for more in ({}, {USED_VARIABLE: str(tmp_path / "used")})
+    )
+
+    assert ("False\n", "True\n") == (alone, started)
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name != "__main__"])
