@@ -132,7 +132,7 @@ def _replay(stored: StoredResponse, dialect: str, served: Served, settings: Sett
         # Stored on request. SDKs retry 408, 409, 429 and 5xx, and would get the same answer each time.
         headers.append((b"x-should-retry", b"false"))
     if stored.kind == "script":
-        _check_script(stored.script)
+        _check_script(stored.script, stored.framing)
         if stored.is_assembled and not is_known(dialect):
             # What is said is right all the same, and a release of before may lack what a later one has.
             warnings.warn(
@@ -160,8 +160,9 @@ def _size_of_pieces(stored: StoredResponse, settings: Settings) -> int | None:
     return size if size is not None and size < len(stored.content) else None
 
 
-def _check_script(script: list[Any]) -> None:
+def _check_script(script: list[Any], framing: str) -> None:
     """Meet a mistake now, not when half of the stream is with the caller."""
+    write_head = FRAMINGS[framing].writer
     for event in script:
         texts = [] if "json" in event else [("text", event["text"])]
         texts += [("extra field", text) for name, value in event.get("extra", ()) for text in (name, value)]
@@ -170,6 +171,8 @@ def _check_script(script: list[Any]) -> None:
             if not isinstance(text, str):
                 raise ValueError(f"the {name} of an event is no text")
             text.encode()  # A lone surrogate, which JSON can escape, cannot be sent.
+        if write_head is not None:  # Where an event has headers, they may be too long.
+            write_head(Event("", event.get("event"), None, tuple(map(tuple, event.get("extra", ())))))
 
 
 def render_script(stored: StoredResponse, dialect: str, settings: Settings) -> Iterator[bytes]:

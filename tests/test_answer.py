@@ -287,8 +287,12 @@ def test_a_script_of_another_framing_than_its_format_is_not_cut(tmp_path: Path) 
         script([{"text": "\ud800"}]),
         script([{"text": "x", "event": "\udfff"}]),
         script([{"json": {}, "extra": [["a", "\ud800"]]}]),
+        # A binary message has one byte for the length of a name, and two for that of a value.
+        script([{"json": {}, "event": "e" * 65_536}], framing="eventstream"),
+        script([{"json": {}, "extra": [["n" * 256, ""]]}], framing="eventstream"),
+        script([{"json": {}, "extra": [["n", "ü" * 32_768]]}], framing="eventstream", stored="verbatim"),
     ],
-    ids=json.dumps,
+    ids=lambda response: json.dumps(response)[:120],
 )
 def test_a_sealed_line_without_an_answer_is_damaged(response: dict[str, Any], tmp_path: Path) -> None:
     """It is met before anything is sent, not when half of a stream is with the caller."""

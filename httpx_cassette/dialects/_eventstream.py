@@ -40,6 +40,9 @@ _PRELUDE = 12
 _CHECKSUM = 4
 _STRING = 7
 
+#: One byte says how long the name of a header is, two say it of a value.
+_LONGEST_NAME, _LONGEST_VALUE = 255, 65_535
+
 
 class Message(NamedTuple):
     """One message.
@@ -183,6 +186,9 @@ def message_writer(event: str | None, extra: tuple[tuple[str, str], ...]) -> Cal
     Args:
         event: The type of the event.
         extra: Its other headers, if they are not the usual ones.
+
+    Raises:
+        ValueError: A name or a value is longer than its length can say.
     """
     headers = _write_headers(event, extra)
     is_sealed = event == _ENVELOPE and not extra
@@ -204,4 +210,6 @@ def _write_headers(event: str | None, extra: tuple[tuple[str, str], ...]) -> byt
 
 def _write_header(name: str, value: str) -> bytes:
     raw_name, raw_value = name.encode(), value.encode()
+    if len(raw_name) > _LONGEST_NAME or len(raw_value) > _LONGEST_VALUE:
+        raise ValueError("a header of a binary message is too long")
     return struct.pack(f"!B{len(raw_name)}sBH", len(raw_name), raw_name, _STRING, len(raw_value)) + raw_value
