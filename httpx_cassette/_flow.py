@@ -485,7 +485,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
     policy, tripwire = settings.policy_on_line(asked.prompt_files), Tripwire(asked.call, os.environ)
     wants_stream = _wants_stream(reading, dialect)
     _check_storable(tripwire, {"request": request, "policy": policy}, asked, settings)
-    if wants_stream and dialect.has_binary_streams(reading.target.path):
+    if _asks_for_messages(reading, dialect, wants_stream):
         _check_readable(asked, settings)
 
     stored: list[Recording] = []
@@ -576,6 +576,13 @@ def _wants_stream(reading: Reading, dialect: Dialect) -> bool:
     if reading.kind:
         return dialect.wants_stream(reading.target.path, reading.body)
     return ("stream", "true") in parse_qsl(urlsplit(reading.call.url).query)
+
+
+def _asks_for_messages(reading: Reading, dialect: Dialect, wants_stream: bool) -> bool:
+    """Tell whether what is asked for is a stream of binary messages, by the address or in so many words."""
+    if wants_stream and dialect.has_binary_streams(reading.target.path):
+        return True
+    return "vnd.amazon.eventstream" in (reading.call.header(b"accept") or "").lower()
 
 
 def _verb(outcome: str) -> str:

@@ -350,14 +350,27 @@ def _without_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_without_botocore")
-@pytest.mark.parametrize("url", [STREAM, INVOKE, NOVA])
-def test_without_botocore_a_stream_is_not_asked_for(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("url", "headers"),
+    [
+        (STREAM, {}),
+        (INVOKE, {}),
+        (NOVA, {}),
+        (LLAMA, {}),
+        # No path of a model: the caller says what it waits for.
+        (AGENT, {"accept": f"{EVENTSTREAM}, application/json"}),
+    ],
+    ids=["converse", "Messages", "Nova", "Llama", "asked for in a header"],
+)
+def test_without_botocore_a_stream_is_not_asked_for(
+    url: str, headers: dict[str, str], tmp_path: Path
+) -> None:
     """Its answer could not be stored: the call stops before it is paid for, and the extra is named."""
     upstream = httpx.MockTransport(lambda request: pytest.fail("it was called"))
     transport = CassetteTransport(tmp_path / "a.jsonl", mode="record", next_transport=upstream, on_miss=None)
     with httpx.Client(transport=transport) as client:
         with pytest.raises(CassetteWriteError) as raised:
-            client.post(url, json=ASKED[url])
+            client.post(url, json=ASKED[url], headers=headers)
 
     assert (
         f"POST {url} was not called, because it could not be stored: {MISSING}"

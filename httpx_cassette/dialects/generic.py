@@ -7,12 +7,21 @@ Streams are stored event by event as they came.
 from __future__ import annotations
 
 from .._paths import Paths
-from ._dialect import Dialect
+from ._dialect import Dialect, Endpoint
 
 __all__ = ["GENERIC"]
 
 GENERIC = Dialect(
     name="generic",
+    # Whatever the model speaks, a stream of Bedrock's comes in messages (botocore's service model of
+    # bedrock-runtime: InvokeModelWithResponseStream, ConverseStream).
+    endpoints=(
+        Endpoint(
+            "/model/[^/]+/(?:invoke-with-response-stream|converse-stream)",
+            wants_stream=True,
+            has_binary_streams=True,
+        ),
+    ),
     # The names under which conversational text stands in every format seen so far. The arguments of a tool
     # call and schemas are none, even where one of their members is named ``content``.
     text=Paths(
