@@ -187,6 +187,16 @@ class LiveStream:
             yield join_text(pieces)
 
 
+def _without_paths(script: Script, redaction: Redaction) -> Script:
+    """Return a script without what own paths lead to: through a document, and each event is one."""
+    return [
+        {**event, "json": redaction.at_paths(event["json"])}
+        if isinstance(event, dict) and "json" in event
+        else event
+        for event in script
+    ]
+
+
 def _assemble(events: list[Event], table: StreamTable) -> tuple[Script, str | None]:
     """Return a stream's script, and what is wrong with it if anything is."""
     try:
@@ -239,6 +249,7 @@ def redacted_script(
     Raises:
         CassetteError: A credential stands in pieces that were not joined, and cannot be replaced.
     """
+    script = _without_paths(script, redaction)
     plain = without_spelled_secrets(script, redaction)
     for pieces in pieced_texts(plain, table, is_assembled, opaque):
         if hides_secret(pieces, redaction):

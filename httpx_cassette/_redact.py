@@ -398,13 +398,16 @@ class Redaction:
             opaque: Where something stands that must come back to the byte, such as a signature: random
                 characters, among which a credential's shape is an accident. Only own ``paths`` apply there.
         """
-        if self._places is not None:
-            value = self._without_paths(self._places, value)
+        value = self.at_paths(value)
         # One look at all of it costs less than one at each of its strings, and most hold no secret.
         if not self._rules and not (self.strong and scan_json(value) & Gate.SECRET):
             return value
         kept = {(id(place[0]), place[1]) for place in opaque.places(value)} if opaque else frozenset()
         return self._walk(value, kept)
+
+    def at_paths(self, value: Json) -> Json:
+        """Return the document with what stands at own ``paths`` replaced; itself if nothing does."""
+        return value if self._places is None else self._without_paths(self._places, value)
 
     def url(self, url: str) -> str:
         """Return the URL without userinfo, fragment, secret parameters and secrets in path and values.

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from httpx_cassette import Redaction
-from httpx_cassette._live_stream import redacted_answer
+from httpx_cassette._live_stream import LiveStream, redacted_answer
+from httpx_cassette.dialects import GENERIC, OPENAI_CHAT, Dialect
+
+from .colours import events
 
 KEY = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5q" * 2
 PLAIN = Redaction()
@@ -49,3 +54,16 @@ def test_what_spells_no_secret_stays() -> None:
     answer: Any = {"logprobs": {"content": spelled("Hello, world")}, "list": [1, "a", {"token": None}, []]}
 
     assert answer == redacted_answer(answer, PLAIN)
+
+
+@pytest.mark.parametrize("dialect", [OPENAI_CHAT, GENERIC], ids=["assembled", "verbatim"])
+def test_a_path_leads_through_each_event(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event is a document, as a whole answer is; ``null`` and other events stay."""
+    monkeypatch.setenv("HTTPX_CASSETTE_HMAC_KEY", "0123456789abcdef")
+    raw = b"".join(events("Hi")).replace(b'{"', b'{"user":{"id":"u1-secret"},"', 1)
+    stream = LiveStream("sse", dialect)
+    stream.feed(raw)
+    script: Any = stream.members(raw, Redaction(paths=["user.id"]))["script"]
+
+    assert "u1-secret" not in str(script)
+    assert script[0]["json"]["user"]["id"].startswith("<redacted:path:")
