@@ -14,7 +14,7 @@ import orjson
 
 from ._call import Json
 
-__all__ = ["MAX_DEPTH", "MAX_DIGITS", "NotJson", "is_same_json", "parse_json"]
+__all__ = ["MAX_DEPTH", "MAX_DIGITS", "NotJson", "is_same_json", "parse_json", "parse_leniently"]
 
 #: Deeper documents are kept and keyed as text: no provider sends them, and recursion must be bounded.
 MAX_DEPTH = 100
@@ -94,6 +94,36 @@ def _parse_slowly(data: bytes, max_depth: int) -> Json:
     except json.JSONDecodeError as error:
         raise NotJson(f"not JSON at character {error.pos}: {error.msg}") from None
     return document
+
+
+def parse_leniently(text: str) -> tuple[Json, list[Json]]:
+    """Read JSON for what its strings and names say, numbers aside, as the most lenient of readers does.
+
+    Returns:
+        The document, with a number for ``NaN`` and the like; of names that stand twice in an object the last
+        one wins, and the values of the others are given apart.
+
+    Raises:
+        NotJson: It is not even that, or nested deeper than 100.
+    """
+    lost: list[Json] = []
+
+    def note(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            last = {name: position for position, (name, _) in enumerate(pairs)}
+            lost.extend(value for position, (name, value) in enumerate(pairs) if last[name] != position)
+        return members
+
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _refuse_depth(text.encode("utf-8", "surrogatepass"), MAX_DEPTH)
+    try:
+        document: Json = json.loads(
+            text, object_pairs_hook=note, parse_constant=lambda name: 0, parse_int=lambda digits: 0
+        )
+    except json.JSONDecodeError as error:
+        raise NotJson(f"not JSON at character {error.pos}: {error.msg}") from None
+    return document, lost
 
 
 _STRUCTURE = re.compile(rb'["\[\]{}]|\\.', re.DOTALL)

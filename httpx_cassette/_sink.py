@@ -13,21 +13,23 @@ Nothing here reads from a network or writes a file.
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import time
 import warnings
 from codecs import BOM_UTF8
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ._call import Json, LiveHead
 from ._decoding import BodyTooLarge, make_decoder
+from ._documents import Documents, find_documents
 from ._errors import CassetteError, CassetteStop, CassetteWriteError, is_stop
 from ._layout import find_layout
-from ._line import dump_json
 from ._live_stream import LiveStream, find_framing, redacted_answer, stored_bytes
 from ._parsing import NotJson, parse_json
 from ._recording import NewRecording
@@ -59,6 +61,7 @@ _KEPT_HEADERS = frozenset(
     }
 )
 
+_HIDDEN = "a secret stands in JSON that cannot be stored as such"
 _TORN_ENCODING = "its content encoding ends in its middle"
 
 #: Answers that have no body, and that nobody reads therefore.
@@ -147,7 +150,7 @@ class Sink:
         self._body: list[bytes] = []
         self._size = 0
         self._stream: LiveStream | None = None
-        self._is_sniffed = False
+        self._is_sniffed = self._is_file_of_lines = False
         self._is_success = 200 <= head.status < 300
         self._is_storing = self._is_told = False
         self.is_settled = False
@@ -285,7 +288,9 @@ class Sink:
             return
         self._is_sniffed = True
         if framing == "ndjson" and order.dialect is GENERIC and order.request.get("method") == "GET":
-            return  # The results of a batch, or another file of lines: it comes back byte for byte.
+            # The results of a batch, or another file of lines: it comes back byte for byte.
+            self._is_file_of_lines = True
+            return
         if framing:
             self._stream = LiveStream(framing, order.dialect, order.request.get("json"))
             for data in self._body[:-1]:
@@ -333,6 +338,8 @@ class Sink:
             return members
         body, finish = members
         body = {name: without_values(value, order.lent) for name, value in body.items()}
+        if not all(self._is_plain(find_documents(text)) for text in _unread_texts(body)):
+            raise CassetteError(_HIDDEN)
         new = NewRecording(
             key=order.key,
             sample=order.sample,
@@ -398,10 +405,48 @@ class Sink:
         if self._received and not self._decoder.is_finished:
             return Fate("truncated", _TORN_ENCODING)
         try:
-            text: Json = order.redaction.text(raw.decode("utf-8"))
+            text = raw.decode("utf-8")
         except UnicodeDecodeError:
             return stored_bytes(raw, order.redaction), None
-        return {"text": text}, None
+        members = self._text_members(text)
+        return members if isinstance(members, Fate) else (members, None)
+
+    def _text_members(self, text: str) -> dict[str, Json] | Fate:
+        """Return the members of a text; as JSON, where it holds a secret and is nothing else than JSON."""
+        order, found = self._order, find_documents(text)
+        redacted = order.redaction.text(text)
+        if redacted != text and not found.is_all:
+            found = find_documents(redacted)
+        # JSON is redacted string by string, so that it is JSON afterwards.
+        is_sound = redacted == text if found.is_all else not self._is_file_of_lines
+        if is_sound and self._is_plain(found):
+            return {"text": redacted}
+        raw = text.encode("utf-8")
+        if found.is_whole:
+            try:
+                document = parse_json(raw.removeprefix(BOM_UTF8))
+            except NotJson:
+                raise CassetteError(_HIDDEN) from None
+            return {"json": redacted_answer(document, order.redaction)}
+        self._stream = LiveStream("ndjson", GENERIC)
+        self._stream.feed(raw)
+        self._stream.flush()
+        fault = self._stream.fault_of_its_end if self._is_file_of_lines else None
+        return self._stream.members(raw, order.redaction) if fault is None else Fate("truncated", fault)
+
+    def _is_plain(self, found: Documents) -> bool:
+        """Tell whether the JSON in a text hides nothing from whoever looks at the text alone."""
+        order = self._order
+        # Lines of a log may say what they like, if no rule depends on where it stands.
+        if found.repeats and (found.is_all or order.redaction.paths):
+            return False
+        return all(
+            redacted_answer(document, order.redaction) == document
+            and without_values(document, order.lent) == document
+            and order.tripwire.find(json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            is None
+            for document in found.values
+        )
 
     def _exact_members(self, raw: bytes, document: Json) -> dict[str, Json]:
         """Return the members of a JSON body that comes back byte for byte: it may be somebody's file.
@@ -411,13 +456,10 @@ class Sink:
         layout = find_layout(raw, document)
         if layout is not None:
             return {"layout": layout, "json": document} if layout else {"json": document}
-        order, text = self._order, raw.decode("utf-8")
-        # As text it could hide a credential behind escapes, which every reader of JSON would undo.
-        is_plain = (
-            order.redaction.text(text) == text
-            and without_values(document, order.lent) == document
-            and order.tripwire.find(dump_json(document)) is None
-        )
+        text = raw.decode("utf-8")
+        # As text it could hide a credential behind escapes, which every reader of JSON would undo, or under a
+        # name that is there once more.
+        is_plain = self._order.redaction.text(text) == text and self._is_plain(find_documents(text))
         return {"text": text} if is_plain else {"json": document}
 
     def _kept_headers(self, body: dict[str, Json]) -> dict[str, Json]:
@@ -468,6 +510,15 @@ def redacted_header(name: str, text: str, redaction: Redaction) -> str:
         # Each is a URL, which may hold a parameter that only its name gives away.
         text = re.sub(_LINK, lambda link: f"<{redaction.url(link[1])}>", text)
     return redaction.text(text)
+
+
+def _unread_texts(body: dict[str, Json]) -> Iterator[str]:
+    """Yield what of a body to be stored was never read as JSON, and is perhaps not quite that."""
+    if "base64" in body:
+        yield base64.b64decode(cast("str", body["base64"])).decode("latin-1")
+    for event in cast("list[dict[str, Json]]", body.get("script", [])):
+        if "text" in event:
+            yield cast("str", event["text"])
 
 
 _LINK = r"<([^<>]*)>"

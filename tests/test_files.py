@@ -58,7 +58,6 @@ FILES = {
     "indented": b'{\n  "a": 1\n}\n',
     "indented by four": b'{\n    "a": 1\n}',
     "odd spaces": b' { "a" :1 , "b":[ ] } \r\n',
-    "duplicate names": b'{"a":1,"a":2}',
     "numbers in other words": b'{"a":1.50,"b":1e2,"c":-0,"d":18446744073709551617}',
     "escapes": b'{"a":"\\u00fc\\/\\ud83d\\ude00"}',
     "a lone surrogate": b'{"a":"\\ud800"}',

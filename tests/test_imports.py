@@ -94,7 +94,7 @@ PARTS = {
         "dialects._eventstream",
         "canonical data",
     ),
-    "canonical": Part("_canonical _survey _rules _masking _digests _parsing", "data"),
+    "canonical": Part("_canonical _survey _rules _masking _digests _documents _parsing", "data"),
     "stand-in": Part("stand_in _stand_in_answers", "data"),
     "data": Part("_paths _suggest _call _errors _process _json_place", ""),
 }

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from httpx_cassette._call import Json
 from httpx_cassette._canonical import canonical_bytes
-from httpx_cassette._parsing import MAX_DEPTH, NotJson, is_same_json, parse_json
+from httpx_cassette._parsing import MAX_DEPTH, NotJson, is_same_json, parse_json, parse_leniently
 
 from .keying import JSON
 
@@ -169,3 +169,25 @@ def test_what_is_written_is_read(document: Json) -> None:
 def test_values_are_compared_as_json(left: Json, right: Json, is_same: bool) -> None:
     """1 and 1.0 are the same JSON; 1 and true are not."""
     assert is_same is is_same_json(left, right) is is_same_json(right, left)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": [NaN, -Infinity, 1e999, 2.5]}', ({"a": [0, 0, float("inf"), 2.5]}, [])),
+        ("9" * 5000, (0, [])),
+        ('{"a": "x", "b": {"c": [1], "c": 2, "c": 2}, "a": 3}', ({"a": 0, "b": {"c": 0}}, [[0], 0, "x"])),
+        ("[" * MAX_DEPTH + "]" * MAX_DEPTH, (json.loads("[" * MAX_DEPTH + "]" * MAX_DEPTH), [])),
+    ],
+    ids=["no numbers", "digits", "names", "depth"],
+)  # fmt: skip
+def test_what_the_most_lenient_reader_takes_is_read(text: str, found: tuple[Json, list[Json]]) -> None:
+    """Its strings and names are what counts; the values that a later one hides are given as well."""
+    assert found == parse_leniently(text)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)], ids=["cut", "depth"])
+def test_what_no_reader_takes_is_not_read(text: str) -> None:
+    """Nor what is nested too deep, whatever this process lets Python do."""
+    with pytest.raises(NotJson):
+        parse_leniently(text)

@@ -154,7 +154,8 @@ def stream(**options: Any) -> Bench:
         (JSON, b'{"a": 1.0}\n', GENERIC, {"layout": "spaced+newline", "json": {"a": 1.0}}),
         (JSON, b'{\n  "a": 1\n}', GENERIC, {"layout": "indented", "json": {"a": 1}}),
         (JSON, b'{"a" :1}', GENERIC, {"text": '{"a" :1}'}),
-        (JSON, b'{"a":1, "a":2}', GENERIC, {"text": '{"a":1, "a":2}'}),
+        # Of a name that stands twice readers know one value, and a rule would not see the other.
+        (JSON, b'{"a":1, "a":2}', GENERIC, {"json": {"a": 2}}),
         (JSON, b'\xef\xbb\xbf{"a":1}', GENERIC, {"text": '\ufeff{"a":1}'}),
         ("application/problem+json", b"[1]", GENERIC, {"json": [1]}),
         (JSON, b'{"a": NaN}', GENERIC, {"text": '{"a": NaN}'}),
@@ -213,14 +214,119 @@ def test_json_with_a_secret_is_stored_as_json(raw: bytes, order: dict[str, Any])
     assert not any(secret in bench.stored[0].body.decode() for secret in (KEY, OWN_WORD, "u002d", "hunter2"))
 
 
-def test_a_credential_at_hand_is_found_behind_escapes() -> None:
+@pytest.mark.parametrize("rest", [b"", b'\n{"b": 1}\n'], ids=["document", "lines"])
+@pytest.mark.parametrize("content_type", [JSON, "application/jsonl", "application/octet-stream"])
+@pytest.mark.parametrize("slash", ["\\/", "\\u002f"])
+def test_a_credential_at_hand_is_found_behind_escapes(slash: str, content_type: str, rest: bytes) -> None:
     """It would not stand in the line as it is, and every reader of the answer would have it."""
-    bench = Bench(dialect=GENERIC, credential=OWN_WORD)
+    bench = Bench(content_type, dialect=GENERIC, credential=OWN_WORD, method="GET")
 
     with pytest.raises(CassetteWriteError):
-        bench.whole(odd(OWN_WORD.replace("/", "\\/")))
+        bench.whole(odd(OWN_WORD.replace("/", slash)) + rest)
 
     assert [] == bench.stored
+
+
+JSONL, FILE, TEXT = "application/jsonl", "application/octet-stream", "text/plain"
+USER = "u1-secret"
+ESCAPED = KEY.replace("-", "\\u002d")
+
+
+@pytest.fixture
+def at_paths(monkeypatch: pytest.MonkeyPatch) -> Redaction:
+    """Return a redaction of what stands at a path."""
+    monkeypatch.setenv("HTTPX_CASSETTE_HMAC_KEY", "0123456789abcdef")
+    return Redaction(paths=["metadata.user_id"])
+
+
+def kept(content_type: str, raw: bytes, redaction: Redaction, **order: Any) -> dict[str, Any] | str:
+    """Return what is stored of an answer in no known format, placeholders shortened, or why nothing is."""
+    bench = Bench(content_type, dialect=GENERIC, method="GET")
+    bench.sink = Sink(
+        replace(bench.order, redaction=redaction, **order),
+        LiveHead(200, ((b"content-type", content_type.encode()),)),
+        0.0,
+    )
+    try:
+        bench.whole(raw)
+    except CassetteWriteError as error:
+        assert [] == bench.stored
+        return str(error.__cause__)
+    if not bench.stored:
+        return f"{bench.fate.outcome}: {bench.fate.detail}"
+    members = {k: v for k, v in bench.response.items() if k not in ("status", "headers", "framing", "stored")}
+    short: dict[str, Any] = json.loads(
+        re.sub("<redacted:([a-z-]+):[0-9a-f]{16}>", r"<\1>", json.dumps(members))
+    )
+    return short
+
+
+HIDDEN = "a secret stands in JSON that cannot be stored as such"
+REPLACED = {"metadata": {"user_id": "<path>"}}
+LOST: dict[str, Any] = {"metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("content_type", "raw", "members"),
+    [
+        (JSONL, '{"metadata":{"user_id":"%s"}}\n{}', {"script": [{"json": REPLACED}, {"json": {}}]}),
+        (FILE, '{"metadata":{"user_id":"%s"}}\n\n{}\n', {"script": [{"json": REPLACED}, {"json": {}}]}),
+        (FILE, '{"metadata":{"user_id":"%s"}}', {"json": REPLACED}),
+        (JSON, '{"metadata":{"user_id":"%s"},"metadata":{}}', {"json": LOST}),
+        (FILE, '{"metadata":{"user_id":"%s"},"metadata":{}}', {"json": LOST}),
+        (JSONL, '{"metadata":{"user_id":"%s"},"metadata":{}}\n1', {"script": [{"json": LOST}, {"json": 1}]}),
+        (TEXT, 'a\n{"metadata":{"user_id":"%s"},"metadata":{}}', {"script": [{"text": "a"}, {"json": LOST}]}),
+        (EVENTS, 'data: {"metadata":{"user_id":"%s"}}\n\n', {"script": [{"json": REPLACED}]}),
+        # JSON with a number that no document of ours can hold.
+        (JSON, '{"metadata":{"user_id":"%s"},"a":NaN}', HIDDEN),
+        (JSONL, '{"metadata":{"user_id":"%s"},"a":NaN}\n{}', HIDDEN),
+        (EVENTS, 'data: {"metadata":{"user_id":"%s"},"a":NaN}\n\n', HIDDEN),
+        (JSON, '{"metadata":{"user_id":"%s"},"a":"\udcff"}', HIDDEN),
+    ],
+)  # fmt: skip
+def test_what_stands_at_a_path_does_not_reach_the_file(
+    content_type: str, raw: str, members: Any, at_paths: Redaction
+) -> None:
+    """In a document or in one a line, in an event, under a name that is there once more."""
+    body = (raw % USER).encode("utf-8", "surrogateescape")
+
+    assert members == kept(content_type, body, at_paths)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "raw", "members"),
+    [
+        (JSONL, '{"a":"%s"}\n{"b":1}', {"script": [{"json": {"a": "<openai-key>"}}, {"json": {"b": 1}}]}),
+        (FILE, '{"a":"%s"}\n{"b":1}', {"script": [{"json": {"a": "<openai-key>"}}, {"json": {"b": 1}}]}),
+        (TEXT, 'a\n{"a":"%s"}', {"script": [{"text": "a"}, {"json": {"a": "<openai-key>"}}]}),
+        (TEXT, 'a\n{"a":"%s","a":1}', {"script": [{"text": "a"}, {"json": {"a": 1}}]}),
+        (JSON, '{"a":"%s","a":1}', {"json": {"a": 1}}),
+        (JSON, '{"a":"%s","b":Infinity}', HIDDEN),
+        (JSON, '{"a":"%s\udcff"}', HIDDEN),
+        (EVENTS, 'data: {"a":"%s","b":Infinity}\n\n', HIDDEN),
+    ],
+)
+def test_a_key_behind_escapes_does_not_reach_the_file(content_type: str, raw: str, members: Any) -> None:
+    """The characters of the text are not those that it says."""
+    assert members == kept(content_type, (raw % ESCAPED).encode("utf-8", "surrogateescape"), Redaction())
+
+
+@pytest.mark.parametrize(
+    ("content_type", "raw", "members"),
+    [
+        # The lines are JSON still, and no rule cuts through their quotes.
+        (JSONL, f'{{"a":"{KEY}"}}\n{{}}', {"script": [{"json": {"a": "<openai-key>"}}, {"json": {}}]}),
+        (TEXT, f'{KEY}\n{{"a" :1}}\n', {"text": '<openai-key>\n{"a" :1}\n'}),
+        (JSONL, '{"a" :1}\n\n{"b":NaN}\n', {"text": '{"a" :1}\n\n{"b":NaN}\n'}),
+        (TEXT, '{"a":1,"a":2}\n-- \n\n', {"text": '{"a":1,"a":2}\n-- \n\n'}),
+        (JSONL, '{"a":"x/x"}\n{}', {"script": [{"json": {"a": "<credential>"}}, {"json": {}}]}),
+        # As before, what ends in the middle of its last line is no whole file.
+        (JSONL, '{"a":1}\ntru', "truncated: the stream ended in the middle of an event"),
+    ],
+)  # fmt: skip
+def test_a_text_is_kept_where_it_hides_nothing(content_type: str, raw: str, members: Any) -> None:
+    """To the byte but for what redaction replaces; a file of lines with a secret is stored line by line."""
+    assert members == kept(content_type, raw.encode(), Redaction(), lent=frozenset({"x/x"}))
 
 
 def test_the_announced_length_ends_a_body() -> None:
