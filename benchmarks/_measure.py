@@ -29,10 +29,12 @@ __all__ = [
     "URL",
     "Ready",
     "alternate",
+    "answer_with",
     "fill",
     "first_chunks",
     "make_answer",
     "make_body",
+    "make_embedding",
     "met",
     "parse_options",
     "print_rows",
@@ -86,16 +88,41 @@ class Ready(httpx.SyncByteStream, httpx2.SyncByteStream):
         yield from self._chunks
 
 
-def fill(path: Path, recordings: int, kilobytes: float) -> None:
+def make_embedding(number: int) -> dict[str, Any]:
+    """Return an answer of 1,536 numbers."""
+    chance = random.Random(-number)
+    vector = [chance.gauss(0, 0.03) for _ in range(1536)]
+    return {
+        "object": "list",
+        "data": [{"object": "embedding", "index": 0, "embedding": vector}],
+        "model": "text-embedding-3-small",
+        "usage": {"prompt_tokens": 400, "total_tokens": 400},
+    }
+
+
+def answer_with(content: bytes) -> Callable[[httpx.Request], httpx.Response]:
+    """Return a server that has one answer."""
+    return lambda request: httpx.Response(200, headers={"content-type": "application/json"}, content=content)
+
+
+def fill(
+    path: Path,
+    recordings: int,
+    kilobytes: float,
+    url: str = URL,
+    answer: Callable[[httpx.Request], httpx.Response] | None = None,
+) -> None:
     """Record the calls 0 to ``recordings`` through the product itself."""
     answers = iter(range(recordings))
-    upstream = httpx.MockTransport(lambda request: httpx.Response(200, json=make_answer(next(answers))))
+    upstream = httpx.MockTransport(
+        answer or (lambda request: httpx.Response(200, json=make_answer(next(answers))))
+    )
     transport = httpx_cassette.CassetteTransport(path, mode="record", next_transport=upstream, fsync=False)
     if sys.stderr.isatty():
         print(f"recording {recordings:,} calls of {kilobytes} KB ...", end="\r", file=sys.stderr)
     with httpx.Client(transport=transport) as client:
         for number in range(recordings):
-            client.post(URL, json=make_body(number, kilobytes)).raise_for_status()
+            client.post(url, json=make_body(number, kilobytes)).raise_for_status()
 
 
 def timed(call: Callable[[], object]) -> float:

@@ -7,7 +7,11 @@ Each call is the first of its kind for its client, which is new in each round, s
 memo: the whole key is computed, redaction is on, and the line is read and its seal checked. (The rounds of a
 small cassette ask for the same recordings, each with new clients.) The index is built by another call before.
 
+The answers beside ``chat`` are embeddings of 1,536 numbers, in no known format: they come back to the byte,
+as a cassette's own lines are written (``own``) or as other servers write.
+
     python benchmarks/bench_hit.py [--quick] [--json] [--versions] [--sizes 2 50 1000]
+                                   [--answers chat own compact indented]
 """
 
 from __future__ import annotations
@@ -23,16 +27,39 @@ from typing import Any
 
 import httpx
 import httpx2
-from _measure import URL, alternate, fill, make_answer, make_body, met, parse_options, print_rows, spread
+from _measure import (
+    URL,
+    alternate,
+    answer_with,
+    fill,
+    make_answer,
+    make_body,
+    make_embedding,
+    met,
+    parse_options,
+    print_rows,
+    spread,
+)
 
 import httpx_cassette
 import httpx_cassette.httpx2
 from httpx_cassette import Cassette
+from httpx_cassette._line import dump_json
 from httpx_cassette._redact import scan_json
 
 #: Size of a request in kilobytes -> how many recordings are tried.
 SIZES = {2: (10, 1_000, 100_000), 50: (10, 10_000), 1000: (10, 200)}
 GOALS = {("httpx", 2): 1.3, ("httpx2", 2): 1.45}
+
+EMBEDDINGS = "https://api.openai.com/v1/embeddings"
+#: How an embedding is written.
+WRITERS: dict[str, Callable[[Any], bytes]] = {
+    "own": dump_json,
+    "compact": lambda document: json.dumps(document, separators=(",", ":")).encode(),
+    "indented": lambda document: json.dumps(document, indent=2).encode(),
+}
+#: Of embeddings one size is measured.
+EMBEDDED = (2, 200)
 
 
 @dataclass
@@ -40,6 +67,7 @@ class Row:
     """One line of the table; times in microseconds of CPU, ``redaction`` as a share of the floor."""
 
     library: str
+    answer: str
     kilobytes: int
     recordings: int
     floor: float
@@ -47,14 +75,20 @@ class Row:
     ratio: float
     spread: float
     redaction: float
-    goal: float
+    goal: float | None
     met: str
 
 
-def make_clients(library: Any, path: Path) -> dict[str, Any]:
+def content_of(answer: str) -> bytes:
+    """Return the body of an answer."""
+    if answer == "chat":
+        return json.dumps(make_answer(1)).encode()
+    return WRITERS[answer](make_embedding(1))
+
+
+def make_clients(library: Any, path: Path, content: bytes) -> dict[str, Any]:
     """Return the sides that are compared, each a client of the library."""
     module = httpx_cassette if library is httpx else httpx_cassette.httpx2
-    content = json.dumps(make_answer(1)).encode()
 
     def ready(request: Any) -> Any:
         return library.Response(200, headers={"content-type": "application/json"}, content=content)
@@ -65,21 +99,24 @@ def make_clients(library: Any, path: Path) -> dict[str, Any]:
     }
 
 
-def measure(library: Any, path: Path, recordings: int, kilobytes: int, calls: int, rounds: int) -> Row:
+def measure(
+    library: Any, path: Path, answer: str, recordings: int, kilobytes: int, calls: int, rounds: int
+) -> Row:
     """Return the row of one size."""
+    content, url = content_of(answer), URL if answer == "chat" else EMBEDDINGS
     samples: dict[str, list[float]] = {"floor": [], "hit": [], "redaction": []}
     block = min(calls, recordings - 1)
     for round_number in range(rounds):
         # New clients each round: no line has been checked yet, no key computed.
-        clients = make_clients(library, path)
+        clients = make_clients(library, path, content)
         numbers = random.Random(round_number).sample(range(recordings), block + 1)
         first, *bodies = [make_body(number, kilobytes) for number in numbers]
         for client in clients.values():
-            client.post(URL, json=first)  # The index is built here, not in a hit.
+            client.post(url, json=first)  # The index is built here, not in a hit.
 
         def run(client: Any, bodies: list[Any] = bodies) -> None:
             for body in bodies:
-                client.post(URL, json=body)
+                client.post(url, json=body)
 
         def redact(bodies: list[Any] = bodies) -> None:
             for body in bodies:
@@ -94,9 +131,10 @@ def measure(library: Any, path: Path, recordings: int, kilobytes: int, calls: in
     ratios = [hit / floor for hit, floor in zip(samples["hit"], samples["floor"], strict=True)]
     floor, hit, redaction = (statistics.median(samples[name]) for name in ("floor", "hit", "redaction"))
     ratio, name = statistics.median(ratios), library.__name__
-    goal = GOALS.get((name, kilobytes), 1.6)
+    goal = GOALS.get((name, kilobytes), 1.6) if answer == "chat" else None
     return Row(
         name,
+        answer,
         kilobytes,
         recordings,
         floor,
@@ -109,8 +147,23 @@ def measure(library: Any, path: Path, recordings: int, kilobytes: int, calls: in
     )
 
 
-def rows(sizes: list[int], *, quick: bool) -> Iterator[Row]:
+def rows(sizes: list[int], answers: list[str], *, quick: bool) -> Iterator[Row]:
     """Yield the table row by row."""
+    if "chat" in answers:
+        yield from rows_of_chat(sizes, quick=quick)
+    for answer in answers:
+        if answer == "chat":
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "bench.jsonl"
+            kilobytes, recordings = EMBEDDED
+            fill(path, recordings, kilobytes, EMBEDDINGS, answer_with(content_of(answer)))
+            for library in (httpx, httpx2):
+                yield measure(library, path, answer, recordings, kilobytes, 100, 5 if quick else 15)
+
+
+def rows_of_chat(sizes: list[int], *, quick: bool) -> Iterator[Row]:
+    """Yield the rows of answers of a chat."""
     for kilobytes in sizes:
         for recordings in SIZES[kilobytes]:
             if quick and recordings > 10_000:
@@ -121,11 +174,13 @@ def rows(sizes: list[int], *, quick: bool) -> Iterator[Row]:
                 calls = max(20, 1000 // kilobytes)
                 rounds = (5 if quick else 15) * (10 if recordings < calls else 1)
                 for library in (httpx, httpx2):
-                    yield measure(library, path, recordings, kilobytes, calls, rounds)
+                    yield measure(library, path, "chat", recordings, kilobytes, calls, rounds)
 
 
 if __name__ == "__main__":
     options = parse_options(
-        __doc__, sizes={"type": int, "nargs": "+", "default": [2], "choices": list(SIZES)}
+        __doc__,
+        sizes={"type": int, "nargs": "+", "default": [2], "choices": list(SIZES)},
+        answers={"nargs": "+", "default": ["chat", *WRITERS], "choices": ["chat", *WRITERS]},
     )
-    print_rows(rows(options.sizes, quick=options.quick), as_json=options.json)
+    print_rows(rows(options.sizes, options.answers, quick=options.quick), as_json=options.json)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from httpx_cassette import _layout
 from httpx_cassette._layout import find_layout, lay_out
 from httpx_cassette._line import dump_json
 from httpx_cassette._parsing import NotJson, parse_json
@@ -50,16 +51,20 @@ def test_a_layout_is_found_where_it_gives_the_bytes(raw: str, layout: str | None
         assert raw.encode() == (lay_out(document, layout) if layout else dump_json(document))
 
 
+documents = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(-2e-4, 2e-4)
+    | st.text(),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
+    max_leaves=8,
+)
+
+
 @given(
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats(allow_nan=False, allow_infinity=False)
-        | st.text(),
-        lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
-        max_leaves=8,
-    ),
+    documents,
     st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}]),
     st.sampled_from(["", "\n"]),
 )
@@ -73,6 +78,26 @@ def test_what_has_a_layout_comes_back_to_the_byte(document: Any, options: dict[s
     layout = find_layout(raw, parsed)
 
     assert layout is None or raw == (lay_out(parsed, layout) if layout else dump_json(parsed))
+
+
+@given(documents)
+def test_a_layout_is_written_as_python_writes_it(document: Any) -> None:
+    """Whoever writes it here: a recording of before comes back to the byte."""
+    compact = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    indented = json.dumps(document, ensure_ascii=False, indent=2)
+
+    assert (compact.encode(), indented.encode() + b"\n") == (
+        lay_out(document, "compact"),
+        lay_out(document, "indented+newline"),
+    )
+
+
+def test_a_long_list_of_numbers_is_not_written_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes milliseconds for an embedding, at each replay of it; its small numbers stay as they came."""
+    raw = b'{\n  "embedding": [\n    -0.013,\n    1e-05,\n    -2.5e-07,\n    1e+16,\n    0.0\n  ]\n}'
+    monkeypatch.setattr(_layout.json, "dumps", lambda *arguments, **options: pytest.fail("Python wrote it"))
+
+    assert raw == lay_out({"embedding": [-0.013, 1e-05, -2.5e-07, 1e16, 0.0]}, "indented")
 
 
 @pytest.mark.parametrize("layout", ["", "newline", "compact+newline+newline", "compact ", "Indented"])

@@ -240,6 +240,45 @@ QUICK: dict[str, Json] = {
 }
 
 
+layouts = st.sampled_from([{}, {"layout": "compact+newline"}, {"layout": "indented"}])
+
+
+def test_an_answer_in_a_layout_is_served_without_a_look_at_its_request() -> None:
+    """The request may be long, and each replay would pay for it."""
+    data = new({"status": 200, "headers": {}, "layout": "indented", "json": {"a": 2**70}}).line(0, 1)
+    recording = read(data.replace(b'"url":', b'"url",'))
+
+    assert (200, b'{\n  "a": 1180591620717411303424\n}') == (
+        recording.response().status,
+        recording.response().content,
+    )
+
+
+@pytest.mark.parametrize("depth", [100, 300])
+def test_an_answer_in_a_layout_may_be_nested_as_deep_as_any(depth: int) -> None:
+    """What is deeper than can be written is damaged, whoever wrote the line, and no other error."""
+    nested = "[" * depth + "]" * depth
+    data = new({"status": 200, "headers": {}, "layout": "compact", "json": 7}).line(0, 1)
+    recording = read(data.replace(b'"json":7', f'"json":{nested}'.encode()))
+
+    if depth == 100:
+        assert nested.encode() == recording.response().content
+    else:
+        with pytest.raises(CassetteDamaged):
+            recording.response()
+
+
+def test_an_answer_in_an_unknown_layout_is_damaged() -> None:
+    """It was written by a later release, or by hand; the quick way leaves the message to the slow one."""
+    recording = read(new({"status": 200, "headers": {}, "layout": "wide", "json": {}}).line(0, 1))
+    with pytest.raises(CassetteDamaged) as caught:
+        recording.response()
+
+    assert (
+        "c.jsonl:7: the recording has no answer that can be read: a document with the layout 'wide'"
+    ) == str(caught.value)
+
+
 def compare(recording: Recording) -> None:
     """Hold the answer that is cut out against the one that is parsed."""
     cut, stored = recording.response(), recording.members["response"]
@@ -272,13 +311,21 @@ echoes = st.recursive(
     ),
     finish=st.none() | st.sampled_from(["stop", '"', "é"]) | st.lists(st.just("stop"), max_size=2),
     at=st.sampled_from([AT, "", "2026 é", '"', '","dialect":"']),
+    layout=layouts,
 )
 def test_the_answer_that_is_cut_is_the_answer_that_is_parsed(
-    answer: Json, request: dict[str, Json], headers: dict[str, str], finish: Json, at: str
+    answer: Json,
+    request: dict[str, Json],
+    headers: dict[str, str],
+    finish: Json,
+    at: str,
+    layout: dict[str, Json],
 ) -> None:
     """The quick way and the slow way give the same answer and date, whatever stands in the line."""
     recording = read(
-        new({"status": 200, "headers": headers, "json": answer}, request, finish=finish, at=at).line(0, 1)
+        new(
+            {"status": 200, "headers": headers, **layout, "json": answer}, request, finish=finish, at=at
+        ).line(0, 1)
     )
 
     compare(recording)
