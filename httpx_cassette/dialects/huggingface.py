@@ -1,7 +1,10 @@
 """Text generation of Hugging Face's own servers: TGI, inference endpoints, and models of the inference API.
 
-Chat at their ``/v1`` is OpenAI's format. Pipelines of other tasks, feature extraction say, have no table:
-their inputs are no prompt, or their path is another.
+Chat at their ``/v1`` is OpenAI's format. Pipelines of other tasks, classification or feature extraction say,
+have no table: their inputs are no prompt, their path is another, or nobody streams them.
+
+Nothing is folded. ``null`` and what is absent are the same to TGI, and not to a pipeline behind the same
+path: one of its parameters that is ``null`` may switch off what its model sets.
 
 Sources, by the names that the comments use:
 
@@ -13,8 +16,7 @@ Sources, by the names that the comments use:
 from __future__ import annotations
 
 from .._call import Json
-from .._paths import Paths
-from ._dialect import Dialect, Endpoint, Folds
+from ._dialect import Dialect, Endpoint
 from ._framing import Event
 from ._reading import Noise, StreamTable
 
@@ -22,31 +24,21 @@ __all__ = ["HUGGINGFACE", "STREAM", "TokensProgress"]
 
 # -- where it is spoken --------------------------------------------------------------------------------
 
-# A prompt is a text; pairs, tables and lists of texts go to other tasks. Where the path says little, one of
-# the two members must stand beside it that a call of text generation has: inputs alone ask for a vector.
+# A prompt is a text; pairs, tables and lists of texts go to other tasks. Where the path says little, the
+# member must stand beside it that only text generation has: parameters have the other tasks, too, and inputs
+# alone ask for a vector. What does not say it is generic, and has the same key.
 _PROMPT = {"inputs": str}
-_OF_GENERATION = {"parameters": dict, "stream": object}
+_PROMPT_TO_STREAM = {"inputs": str, "stream": object}
 
 _ENDPOINTS = (
     Endpoint("/generate", has=_PROMPT, wants_stream=False),
     Endpoint("/generate_stream", has=_PROMPT, wants_stream=True),
     # Spec, compat_generate: "Generate tokens if `stream == false` or a stream of token if `stream == true`".
-    Endpoint("^/?", has=_PROMPT, has_one=_OF_GENERATION),
+    Endpoint("^/?", has=_PROMPT_TO_STREAM),
     # Spec, sagemaker_compatibility.
-    Endpoint("/invocations", has=_PROMPT, has_one=_OF_GENERATION),
+    Endpoint("/invocations", has=_PROMPT_TO_STREAM),
     # The model's name with its owner, or without. What follows a pipeline's name is another task.
-    Endpoint("/models/[^/:]+(?:/[^/:]+)?", has=_PROMPT, has_one=_OF_GENERATION),
-)
-
-# -- the request ---------------------------------------------------------------------------------------
-
-#: Spec, GenerateParameters: nullable, and ``null`` by default. The default of ``max_new_tokens`` is a number.
-_NULL_BELOW = Paths(
-    f"parameters.{name}"
-    for name in (
-        "adapter_id best_of frequency_penalty grammar repetition_penalty return_full_text seed temperature "
-        "top_k top_n_tokens top_p truncate typical_p"
-    ).split()
+    Endpoint("/models/[^/:]+(?:/[^/:]+)?", has=_PROMPT_TO_STREAM),
 )
 
 # -- the answer ----------------------------------------------------------------------------------------
@@ -121,13 +113,6 @@ HUGGINGFACE = Dialect(
     name="huggingface",
     endpoints=_ENDPOINTS,
     # No text is stripped: a model goes on behind the last character of its prompt.
-    folds=Folds(
-        # Spec, CompatGenerateRequest.
-        defaults={"stream": False},
-        null_below=_NULL_BELOW,
-        # Router: no stop sequences by default.
-        empty_below=Paths(["parameters.stop"]),
-    ),
     # A prompt has no place for a system prompt of its own: there is none to guard.
     stream=STREAM,
     finish=_finish,
