@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from .._call import Json
 from .._errors import OptionError
+from .._parsing import is_same_json
 from .._paths import Paths
 from ._framing import Event
 from ._reading import StreamProgress
@@ -28,9 +29,15 @@ class At:
 
     Args:
         path: Where it stands, as everywhere: ``choices[*].finish_reason``.
+
+    Raises:
+        OptionError: The path cannot be read.
     """
 
     path: str
+
+    def __post_init__(self) -> None:
+        _check_path("At", self.path)
 
     def __call__(self, answer: Json) -> Json:
         """Return what stands there."""
@@ -41,6 +48,12 @@ class At:
 def _find(path: str, document: Json) -> list[Json]:
     places = cast("list[tuple[dict[str, Json], str]]", _read(path).places(document))
     return [holder[name] for holder, name in places if holder[name] is not None]
+
+
+def _check_path(whose: str, path: object) -> None:
+    if not isinstance(path, str):
+        raise OptionError(f"{whose}({path!r}) is not understood; it takes a path, such as 'stop_reason'")
+    _read(path)  # Now, not with the first answer.
 
 
 @lru_cache(maxsize=256)
@@ -60,13 +73,15 @@ class Ends:
             choice, as the stream counts as finished with the first.
         marks: Data that end a stream: ``("[DONE]",)``.
         events: Names of events that end it: ``("done",)``.
-        members: Path -> the value with which it ends: ``{"done": True}``, ``{"type": "message_stop"}``.
+        members: Path -> the value with which it ends: ``{"done": True}``, ``{"type": "message_stop"}``; not
+            ``None``, because ``null`` is nothing.
         unfinished: What stands at ``finish`` and finishes nothing, beside ``null`` and the empty text.
         error: Paths of what an event says of a failure, where that is neither empty nor false.
         failures: Names of events that say that it failed.
 
     Raises:
-        OptionError: Nothing says that it is over, or a path cannot be read.
+        OptionError: Nothing says that it is over, or only what never stands in a stream; or a path cannot be
+            read.
     """
 
     finish: str = ""
@@ -81,12 +96,25 @@ class Ends:
         for name in ("marks", "events", "error", "failures"):
             if not isinstance(getattr(self, name), tuple):
                 raise OptionError(f"Ends({name}={getattr(self, name)!r}) is not understood; it takes a tuple")
+        # The types say this; who writes a dialect need not have them checked.
+        members: Any = self.members
+        if not isinstance(members, Mapping) or any(last is None for last in members.values()):
+            raise OptionError(
+                f"Ends(members={members!r}) is not understood; it takes a mapping of paths to the values "
+                "with which a stream ends, such as {'done': True}, and null is none"
+            )
+        unfinished: Any = self.unfinished
+        if not isinstance(unfinished, Collection) or isinstance(unfinished, (str, Mapping)):
+            raise OptionError(
+                f"Ends(unfinished={unfinished!r}) is not understood; it takes a collection of values, such "
+                "as ('in_progress',)"
+            )
         if not (self.finish or self.marks or self.events or self.members):
             raise OptionError(
                 "Ends() says nothing of how a stream ends; give it finish, marks, events or members"
             )
-        for path in (*filter(None, [self.finish]), *self.members, *self.error):
-            _read(path)
+        for path in (*([] if self.finish == "" else [self.finish]), *self.members, *self.error):
+            _check_path("Ends", path)
 
     def __call__(self) -> StreamProgress:
         """Return what watches one stream."""
@@ -122,13 +150,18 @@ class _Progress:
         if not isinstance(value, dict):
             return
         for path, last in ends.members.items():
-            self.is_terminated |= last in _find(path, value)
+            self.is_terminated |= _is_among(last, _find(path, value))
         for path in ends.error:
             for said in _find(path, value):
                 self.error = self.error or (_message(said) if said else None)
         for reason in _find(ends.finish, value) if ends.finish else ():
-            if reason != "" and reason not in ends.unfinished:
+            if reason != "" and not _is_among(reason, ends.unfinished):
                 self.finish = reason
+
+
+def _is_among(value: Json, values: Collection[Json]) -> bool:
+    """Tell whether a value is there as JSON has it: ``1`` is not ``true``, and a list needs no hash."""
+    return any(is_same_json(value, each) for each in values)
 
 
 def _message(said: Json) -> str:

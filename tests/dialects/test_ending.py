@@ -51,6 +51,22 @@ CASES: dict[str, tuple[Ends, list[Event], tuple[bool, bool, Json, str | None]]] 
         (True, True, None, None),
     ),
     "no member": (Ends(members={"type": "stop"}), [event({"type": "start"})], (False, False, None, None)),
+    "a member that only equals it in Python": (
+        Ends(members={"done": True, "left": 0}),
+        [event({"done": 1, "left": False})],
+        (False, False, None, None),
+    ),
+    "a number": (Ends(members={"left": 0}), [event({"left": 0.0})], (True, True, None, None)),
+    "a list for a reason": (
+        Ends(finish="why", unfinished={"not_finished"}),
+        [event({"why": ["stop"]})],
+        (True, False, ["stop"], None),
+    ),
+    "a list that is none": (
+        Ends(finish="why", unfinished=[["not", "yet"], 0]),
+        [event({"why": ["not", "yet"]}), event({"why": 0})],
+        (False, False, None, None),
+    ),
     "a reason": (Ends(finish="a.why"), [event({"a": {"why": "stop"}})], (True, False, "stop", None)),
     "a reason before the mark": (
         Ends(finish="why", marks=("[DONE]",)),
@@ -111,11 +127,49 @@ def test_a_stream_ends_as_it_is_said(ends: Ends, events: list[Event], expected: 
             {"finish": "a b"},
             "the path 'a b' cannot be read at ' b'; write it like 'metadata.run_id' or 'messages[*].name'",
         ),
+        ({"finish": ["why"]}, "Ends(['why']) is not understood; it takes a path, such as 'stop_reason'"),
+        (
+            {"members": {"next": None}},
+            "Ends(members={'next': None}) is not understood; it takes a mapping of paths to the values with "
+            "which a stream ends, such as {'done': True}, and null is none",
+        ),
+        (
+            {"members": ("done",)},
+            "Ends(members=('done',)) is not understood; it takes a mapping of paths to the values with "
+            "which a stream ends, such as {'done': True}, and null is none",
+        ),
+        *(
+            (
+                {"finish": "why", "unfinished": unfinished},
+                f"Ends(unfinished={unfinished!r}) is not understood; it takes a collection of values, such "
+                "as ('in_progress',)",
+            )
+            for unfinished in ("null", {"null": True}, None)
+        ),
     ],
 )
 def test_what_says_no_end_is_refused(given: Any, message: str) -> None:
     """When it is written, not in the middle of a stream."""
     with pytest.raises(OptionError) as caught:
         Ends(**given)
+
+    assert message == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "results[",
+            "the path 'results[' cannot be read at '['; write it like 'metadata.run_id' or "
+            "'messages[*].name'",
+        ),
+        (None, "At(None) is not understood; it takes a path, such as 'stop_reason'"),
+    ],
+)
+def test_a_path_that_cannot_be_read_is_refused(path: Any, message: str) -> None:
+    """When it is written, not with the first answer."""
+    with pytest.raises(OptionError) as caught:
+        At(path)
 
     assert message == str(caught.value)
