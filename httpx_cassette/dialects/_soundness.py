@@ -6,10 +6,11 @@ middle of a call. Whether the format is really like this only its streams can sh
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
-from types import FunctionType
+from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 from .._errors import OptionError
@@ -201,28 +202,58 @@ def _check_progress(progress: Any) -> None:
 
 def is_same(one: Any, other: Any) -> bool:
     """Tell whether two values were written alike, also where their module was loaded twice."""
-    if isinstance(one, Paths) and isinstance(other, Paths):
-        return one.__reduce__() == other.__reduce__()
-    if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-        return one.__code__ == other.__code__ and is_same(_holds(one), _holds(other))
-    if isinstance(one, type) and isinstance(other, type):
-        return _name(one) == _name(other)
-    if is_dataclass(one) and is_dataclass(other):
-        return _name(type(one)) == _name(type(other)) and all(
-            is_same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)
-        )
+    return _is_same(one, other, {})
+
+
+def _is_same(one: Any, other: Any, begun: dict[tuple[int, int], tuple[Any, Any]]) -> bool:
+    """Compare two values.
+
+    Args:
+        one: A value.
+        other: Another.
+        begun: The pairs whose comparison has begun: what holds itself differs elsewhere, or nowhere. The
+            dictionary keeps them, so that no other object gets their identity meanwhile.
+    """
+    if (id(one), id(other)) in begun:
+        return True
+    begun[id(one), id(other)] = one, other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(_is_same(one[name], other[name], begun) for name in one)
     if isinstance(one, (list, tuple)) and type(one) is type(other):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    return bool(one == other)
+        return len(one) == len(other) and all(
+            _is_same(each, another, begun) for each, another in zip(one, other, strict=True)
+        )
+    parts, others = _parts(one), _parts(other)
+    if parts is None or others is None:
+        # Of one type as well: ``1`` equals ``True``.
+        return type(one) is type(other) and bool(one == other)
+    return _is_same(parts, others, begun)
 
 
-def _holds(function: FunctionType) -> tuple[Any, ...]:
-    """Return what a function was made with, beside its code."""
-    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
-    return function.__defaults__ or (), function.__kwdefaults__ or {}, cells
+def _parts(value: Any) -> tuple[Any, ...] | None:
+    """Return what a value was made of, ``None`` where it is compared as it is."""
+    if isinstance(value, Paths):
+        return value.__reduce__()
+    if isinstance(value, FunctionType):
+        cells = tuple(map(_held, value.__closure__ or ()))
+        return FunctionType, value.__code__, value.__defaults__, value.__kwdefaults__, cells
+    if isinstance(value, MethodType):
+        return MethodType, value.__func__, value.__self__
+    if isinstance(value, functools.partial):
+        return functools.partial, value.func, value.args, value.keywords
+    if isinstance(value, type):
+        return "type", value.__module__, value.__qualname__
+    if is_dataclass(value):
+        return type(value), *(getattr(value, field.name) for field in fields(value))
+    return None
 
 
-def _name(made: type) -> tuple[str, str]:
-    return made.__module__, made.__qualname__
+class _Empty:
+    """Stands for what a cell holds that was not filled yet."""
+
+
+def _held(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _Empty

@@ -133,6 +133,7 @@ def test_every_dialect_of_the_package_could_be_registered() -> None:
 
 
 MODULE = """
+import functools
 from httpx_cassette.dialects import *
 
 class Progress:
@@ -144,13 +145,38 @@ class Progress:
 def asks(word):
     return lambda host: host == word
 
+def walks(last):
+    def walk(answer):
+        return walk(answer[0]) if isinstance(answer, list) else later if answer else last
+    if last == "never":
+        later = last
+    return walk
+
+def loops(word):
+    held = [word]
+    held.append(held)
+    return lambda body: held
+
+class Hosts:
+    @classmethod
+    def decide(cls, host, ours="ours.example"):
+        return host == ours
+
+
 MINE = Dialect(
     name="my-gateway",
     endpoints=(Endpoint("/ask", has={"q": str}),),
     text=Paths(["q"]),
-    folds=Folds(defaults={"n": 1}, is_own_host=asks("HOST"), below=((Paths(["a"]), {"b": []}),)),
+    folds=Folds(
+        defaults={"n": 1},
+        is_own_host=asks("HOST"),
+        decides_sampling=Hosts.decide,
+        below=((Paths(["a"]), {"b": []}),),
+    ),
     stream=StreamTable(text=("say",), progress=Progress),
-    finish=At("why"),
+    finish=walks("end"),
+    held=loops("a"),
+    system=SystemPrompt("first", functools.partial(divmod, 7, *[2])),
     is_failure=lambda answer, wrong=False: wrong,
 )
 register(MINE)
@@ -166,7 +192,15 @@ register(MINE)
         ("wrong=False", "wrong=True", True),
         ('"b": []', '"b": {}', True),
         ('["q"]', '["r"]', True),
-        ('At("why")', 'At("reason")', True),
+        ('walks("end")', 'walks("stop")', True),
+        ('walks("end")', 'walks("never")', True),
+        ('walks("end")', 'At("end")', True),
+        ('loops("a")', 'loops("b")', True),
+        ("ours.example", "theirs.example", True),
+        ("*[2]", "*[3]", True),
+        ("divmod", "pow", True),
+        ('{"n": 1}', '{"n": True}', True),
+        ('{"n": 1}', '{"n": [1]}', True),
         ("progress=Progress", "progress=Ends(marks=('x',))", True),
         ('text=("say",)', 'text=("say", "think")', True),
     ],
