@@ -344,6 +344,14 @@ def test_tokens_are_a_text() -> None:
     assert [said] * 3 == [read_answers("huggingface", each) for each in (events, whole, [whole])]
 
 
+def test_each_text_of_a_list_is_an_answer() -> None:
+    """A model that was asked for several gives them in one list; what is no text is no answer of it."""
+    listed: list[Json] = [[{"generated_text": "A"}, None, {"generated_text": "B"}]]
+
+    assert ["A", "B"] == [message.text for message in read_answers("huggingface", listed)]
+    assert [] == read_answers("huggingface", [[]])
+
+
 def test_every_choice_is_an_answer() -> None:
     """Choices that come by turns in a stream are put together by their index."""
     events: list[Json] = [

@@ -58,5 +58,10 @@ def read_answers(dialect: str, documents: Sequence[Json]) -> list[Message]:
         documents: The answer, or the events of its stream, parsed.
     """
     reader = READERS.get(dialect)
-    found = [item for document in documents for item in objects(document)]
-    return join(reader.pieces(found)) if reader is not None else []
+    if reader is None:
+        return []
+    if reader.lists_choices and any(isinstance(document, list) for document in documents):
+        choices = [[item] for document in documents for item in objects(document)]
+    else:
+        choices = [[item for document in documents for item in objects(document)]]
+    return [message for choice in choices for message in join(reader.pieces(choice))]

@@ -95,10 +95,12 @@ class Reader:
     Args:
         turns: The messages of a request's body.
         pieces: What the documents of an answer say, one document or one for each event.
+        lists_choices: Whether the elements of a document that is a list are choices, and not events.
     """
 
     turns: Callable[[Members], Iterable[Message]]
     pieces: Callable[[Sequence[Members]], Iterable[Piece]]
+    lists_choices: bool = False
 
 
 # -- joining -------------------------------------------------------------------------------------------

@@ -22,5 +22,6 @@ def _pieces(documents: Sequence[Members]) -> Iterator[Piece]:
         yield Piece(0, 0, "text", text(said))
 
 
-#: ``/generate``, ``/generate_stream``, and models by their names.
-HUGGINGFACE = Reader(_turns, _pieces)
+#: ``/generate``, ``/generate_stream``, and models by their names, which answer with a list: of one text, or
+#: of as many as ``num_return_sequences`` asked for.
+HUGGINGFACE = Reader(_turns, _pieces, lists_choices=True)
