@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .._call import Json
-from .._errors import CassetteError
+from .._errors import CassetteError, OptionError
 from ._dialect import Dialect
 from ._framing import FRAMINGS, Event, load_event_json
 from ._reading import StreamTable
@@ -49,19 +49,25 @@ def check_stream(
     Args:
         dialect: The dialect.
         body: The bytes of the stream, its content encoding undone: ``curl -N``, or a file of a test.
-        framing: ``sse``, ``ndjson`` or ``json-array``; that of ``dialect.stream`` by default.
+        framing: ``sse``, ``ndjson``, ``json-array`` or ``eventstream``; by default that of
+            ``dialect.stream``.
         request: The body of the request, where it says what ends the stream.
 
     Returns:
         What a recording would hold, for a test to compare with what was said.
 
     Raises:
-        OptionError: The dialect could not be registered.
+        OptionError: The dialect could not be registered, or there is no such framing.
         CassetteError: It has no table for such a stream; or the stream holds an error, or does not end, so
             that it would not be recorded; or something of it would be lost, so that it would be stored event
-            by event.
+            by event; or it comes in binary messages, and botocore, which reads them, is not installed. What
+            the stream holds is not quoted.
     """
     check_sound(dialect)
+    if framing is not None and framing not in FRAMINGS:
+        raise OptionError(
+            f"framing={framing!r} is not understood; it takes one of {', '.join(map(repr, FRAMINGS))}"
+        )
     framing = framing or (dialect.stream.framing if dialect.stream is not None else "sse")
     table = dialect.stream_in(framing)
     if table is None:
@@ -92,15 +98,29 @@ def _watch(body: bytes, table: StreamTable, request: Json) -> tuple[list[Event],
             break
         events.append(event)
         progress.observe(event, _value(event))
-    if progress.error is not None:
-        raise CassetteError(f"the stream holds an error and would not be recorded: {progress.error}")
+        if progress.error is not None:
+            raise CassetteError(
+                f"the stream holds an error and would not be recorded: event {len(events):,}, {_kind(event)}"
+            )
     if not (progress.is_complete or progress.is_terminated):
-        last = events[-1].data[:200] if events else "nothing"
         raise CassetteError(
             "the stream does not end and would not be recorded; say in the progress of the table what ends "
-            f"it: the last event of {len(events):,} is {last}"
+            f"it: {_describe_last(events)}"
         )
     return events, progress.finish
+
+
+def _describe_last(events: list[Event]) -> str:
+    return f"the last event of {len(events):,} is {_kind(events[-1])}" if events else "it holds no event"
+
+
+def _kind(event: Event) -> str:
+    """Return what an event is, not what it says: reports are shown to others, and it may quote a secret."""
+    value = _value(event)
+    if isinstance(value, dict):
+        return f"an object with the members {sorted(value)}" if value else "an empty object"
+    size = f"{len(event.data):,} characters"
+    return f"a list, {size}" if isinstance(value, list) else f"no object, {size}"
 
 
 def _read(body: bytes, table: StreamTable) -> Iterator[Event]:

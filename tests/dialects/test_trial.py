@@ -73,10 +73,7 @@ def test_what_comes_behind_the_end_is_not_looked_at() -> None:
     assert 2 == check_stream(replace(COMPLETE, stream=table), body).received
 
 
-NO_END = (
-    "the stream does not end and would not be recorded; say in the progress of the table what ends it: the "
-    "last event of "
-)
+NO_END = "the stream does not end and would not be recorded; say in the progress of the table what ends it: "
 
 
 def test_a_stream_that_says_nothing_may_end() -> None:
@@ -97,17 +94,21 @@ FAULTS: dict[str, tuple[Dialect, bytes, str]] = {
     "no end": (
         COMPLETE,
         b'data: {"completion": " Light"}\n\n',
-        f'{NO_END}1 is {{"completion": " Light"}}',
+        f"{NO_END}the last event of 1 is an object with the members ['completion']",
     ),
-    "nothing": (
+    "a mark that is none": (
         COMPLETE,
-        b"",
-        f"{NO_END}0 is nothing",
+        b"data: [1]\n\ndata: [DONE]\n\n",
+        f"{NO_END}the last event of 2 is no object, 6 characters",
     ),
+    "a list": (COMPLETE, b"data: [1]\n\n", f"{NO_END}the last event of 1 is a list, 3 characters"),
+    "an empty object": (COMPLETE, b"data: {}\n\n", f"{NO_END}the last event of 1 is an empty object"),
+    "nothing": (COMPLETE, b"", f"{NO_END}it holds no event"),
+    # Its words may quote anything: a key, a prompt.
     "an error": (
         COMPLETE,
-        b'data: {"error": {"message": "overloaded"}}\n\n',
-        "the stream holds an error and would not be recorded: overloaded",
+        b'data: {"completion": "a"}\n\ndata: {"error": {"message": "Incorrect API key: sk-abc"}}\n\n',
+        "the stream holds an error and would not be recorded: event 2, an object with the members ['error']",
     ),
 }
 
@@ -125,6 +126,16 @@ def test_a_dialect_that_cannot_be_used_is_refused() -> None:
     """As by ``register``."""
     with pytest.raises(OptionError):
         check_stream(replace(COMPLETE, endpoints=()), STREAM)
+
+
+def test_a_framing_that_there_is_not_is_refused() -> None:
+    """Those that there are are named: a table with it would be refused as well."""
+    with pytest.raises(OptionError) as caught:
+        check_stream(COMPLETE, STREAM, framing="nonsense")
+
+    assert (
+        "framing='nonsense' is not understood; it takes one of 'sse', 'ndjson', 'json-array', 'eventstream'"
+    ) == str(caught.value)
 
 
 def test_a_stream_that_cannot_be_put_together_again_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
