@@ -5,7 +5,6 @@ Nothing here knows about httpx or files.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +25,6 @@ __all__ = [
     "Forwarded",
     "Replayed",
     "Served",
-    "UnknownDialectWarning",
     "cut_script",
     "render_script",
     "replay",
@@ -69,6 +67,7 @@ class Replayed(NamedTuple):
         content: The body, for one that is not a stream.
         chunks: Makes the chunks of a stream, one event each.
         served: Where it comes from.
+        unknown: The dialect of a stream, where nobody registered it here, so that nothing says how it is cut.
     """
 
     status: int
@@ -76,6 +75,7 @@ class Replayed(NamedTuple):
     content: bytes
     chunks: Callable[[], Iterator[bytes]] | None
     served: Served
+    unknown: str | None = None
 
 
 class Forwarded(NamedTuple):
@@ -88,10 +88,6 @@ class Forwarded(NamedTuple):
 
     sink: Sink | None
     served: Served
-
-
-class UnknownDialectWarning(UserWarning):
-    """A stream was recorded in a format that nobody registered here, so that nothing says how it is cut."""
 
 
 def replay(recording: Recording, served: Served, settings: Settings) -> Replayed:
@@ -133,16 +129,11 @@ def _replay(stored: StoredResponse, dialect: str, served: Served, settings: Sett
         headers.append((b"x-should-retry", b"false"))
     if stored.kind == "script":
         _check_script(stored.script, stored.framing)
-        if stored.is_assembled and not is_known(dialect):
-            # What is said is right all the same, and a release of before may lack what a later one has.
-            warnings.warn(
-                f"a stream was recorded in the dialect {dialect!r}, which is not registered in this process, "
-                "so that its texts are replayed whole; import the module that calls "
-                "httpx_cassette.dialects.register, in conftest.py for example",
-                UnknownDialectWarning,
-                stacklevel=2,
-            )
-        return Replayed(stored.status, headers, b"", lambda: render_script(stored, dialect, settings), served)
+        # What is said is right all the same, and a release of before may lack what a later one has.
+        unknown = dialect if stored.is_assembled and not is_known(dialect) else None
+        return Replayed(
+            stored.status, headers, b"", lambda: render_script(stored, dialect, settings), served, unknown
+        )
     if stored.content:  # None may be what was sent to a HEAD, whose length is another's.
         headers.append((b"content-length", b"%d" % len(stored.content)))
         size = _size_of_pieces(stored, settings)

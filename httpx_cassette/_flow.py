@@ -294,6 +294,15 @@ def _replay(recording: Recording, asked: _Asked, session: Session) -> Replayed:
     except CassetteError as error:
         raise _unusable(error, asked, settings) from error
     session.use(recording, "replayed")
+    if answer.unknown is not None:
+        # In the log, not a warning of Python's: an ordinary exception, where those are errors, which an SDK
+        # would retry or swallow.
+        session.warn_once(
+            f"unknown dialect {answer.unknown}",
+            f"{recording.path}:{recording.number} is a stream of the dialect {answer.unknown!r}, which is "
+            "not registered in this process, so that its texts are replayed whole; import the module that calls "
+            "httpx_cassette.dialects.register, in conftest.py for example",
+        )
     _check_fold(recording, asked, session)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("replayed %s from %s:%s", fingerprint[:12], recording.path, recording.number)
@@ -526,6 +535,7 @@ def _order(asked: _Asked, session: Session, flight: Flight, served: Served) -> O
         settle=settle,
         reading=note_reading,
         stop=lambda error: stop(settings, error, asked.key.fingerprint),
+        warn=lambda message: session.warn_once(message, message),
     )
 
 

@@ -17,7 +17,6 @@ import base64
 import json
 import re
 import time
-import warnings
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -38,7 +37,7 @@ from ._request import MAX_BODY
 from ._tripwire import Tripwire
 from .dialects import GENERIC, Dialect
 
-__all__ = ["Append", "Fate", "Sink", "UnprovedStreamWarning", "redacted_header"]
+__all__ = ["Append", "Fate", "Sink", "redacted_header"]
 
 __tracebackhide__ = is_stop
 
@@ -66,10 +65,6 @@ _TORN_ENCODING = "its content encoding ends in its middle"
 
 #: Answers that have no body, and that nobody reads therefore.
 _BODILESS = frozenset({204, 304})
-
-
-class UnprovedStreamWarning(UserWarning):
-    """A stream of a known format could not be assembled, and is stored event by event."""
 
 
 class Fate(NamedTuple):
@@ -112,6 +107,7 @@ class Order:
         store: Appends the recording; ``False`` where another one was there first; raises where it cannot.
         settle: Told what became of the answer.
         stop: Enters an error in the ledger and returns it to be raised.
+        warn: Logs a warning, once; raises nothing.
         reading: Told when the caller asks for more of the answer, and when he has it.
     """
 
@@ -127,6 +123,7 @@ class Order:
     store: Callable[[NewRecording], bool | None]
     settle: Callable[[Fate], None]
     stop: Callable[[CassetteStop], CassetteStop]
+    warn: Callable[[str], None]
     reading: Callable[[bool], None] = lambda is_read: None
 
 
@@ -323,12 +320,10 @@ class Sink:
             raise
         self._settle(*fate)
         if self._stream is not None and self._stream.fault is not None:
-            # Behind the storing: where warnings are errors the answer is kept all the same.
-            warnings.warn(
-                f"a {self._order.dialect.name} stream is stored event by event, because "
-                f"{self._stream.fault}; please report it",
-                UnprovedStreamWarning,
-                stacklevel=2,
+            # In the log: where warnings are errors, one would end the stream in the caller's hands.
+            self._order.warn(
+                f"a stream of the dialect {self._order.dialect.name!r} is stored event by event, because "
+                f"{self._stream.fault}; please report it"
             )
 
     def _try_to_store(self) -> Fate:

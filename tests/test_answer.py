@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from httpx_cassette._answer import Replayed, Served, UnknownDialectWarning, replay
+from httpx_cassette._answer import Replayed, Served, replay
 from httpx_cassette._errors import CassetteDamaged
 from httpx_cassette._line import Head
 from httpx_cassette._recording import NewRecording, Recording
@@ -234,23 +234,22 @@ def test_what_no_table_cuts_is_sent_as_it_was_stored(
 
 
 def test_a_stream_of_a_dialect_that_nobody_registered_is_sent_as_it_was_stored(tmp_path: Path) -> None:
-    """It is right for every client, and exercises none: a warning names the dialect and what is missing."""
-    with pytest.warns(UnknownDialectWarning) as caught:
-        made = chunks(tmp_path, script([{"json": {"text": "x" * 40}}]), "from-the-future", chunk_size=1)
+    """It is right for every client, and exercises none; which dialect is missing is told."""
+    made = answer(tmp_path, script([{"json": {"text": "x" * 40}}]), "from-the-future", chunk_size=1)
 
-    assert [b'data: {"text":"' + b"x" * 40 + b'"}\n\n'] == made
-    assert [
-        "a stream was recorded in the dialect 'from-the-future', which is not registered in this process, so "
-        "that its texts are replayed whole; import the module that calls httpx_cassette.dialects.register, "
-        "in conftest.py for example"
-    ] == [str(warning.message) for warning in caught]
+    assert made.chunks is not None
+    assert [b'data: {"text":"' + b"x" * 40 + b'"}\n\n'] == list(made.chunks())
+    assert "from-the-future" == made.unknown
 
 
 def test_what_needs_no_table_needs_no_dialect(tmp_path: Path) -> None:
     """A whole answer, and a stream that is stored event by event, are what they are in any dialect."""
-    assert b"{}" == answer(tmp_path, {"status": 200, "headers": {}, "json": {}}, "from-the-future").content
-    verbatim = chunks(tmp_path, script([{"json": {}}], stored="verbatim"), "from-the-future")
-    assert [b"data: {}\n\n"] == verbatim
+    whole = answer(tmp_path, {"status": 200, "headers": {}, "json": {}}, "from-the-future")
+    verbatim = answer(tmp_path, script([{"json": {}}], stored="verbatim"), "from-the-future")
+
+    assert (b"{}", None, None) == (whole.content, whole.unknown, verbatim.unknown)
+    assert verbatim.chunks is not None
+    assert [b"data: {}\n\n"] == list(verbatim.chunks())
 
 
 def test_a_script_of_another_framing_than_its_format_is_not_cut(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ import pytest
 
 import httpx_cassette
 from httpx_cassette import CassetteMiss, CassetteTransport, KeyPolicy, OptionError, SystemPromptMissing
-from httpx_cassette._answer import UnknownDialectWarning
 from httpx_cassette.dialects import (
     DIALECTS,
     GENERIC,
@@ -522,16 +521,42 @@ def test_an_answer_that_failed_is_not_stored(tmp_path: Path) -> None:
     assert [] == lines(path)
 
 
-def test_a_recording_of_a_dialect_that_nobody_registered_is_replayed_whole(tmp_path: Path) -> None:
-    """Where the key is the same all the same; a warning says what is missing."""
+@pytest.mark.filterwarnings("error")
+def test_a_recording_of_a_dialect_that_nobody_registered_is_replayed_whole(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the key is the same all the same; the log says once what is missing, and nothing is raised."""
     path = tmp_path / "chat.jsonl"
     register(speaking())
     ask(path, {"q": "?", "stream": True}, mode="record")
     unregister("my-gateway")
 
-    with pytest.warns(UnknownDialectWarning):
-        replayed = ask(path, {"q": "?", "stream": True}, chunk_size=1)
-    assert b'data: {"say":"Hello"}\n\ndata: [END]\n\n' == replayed
+    with httpx.Client(transport=CassetteTransport(path, chunk_size=1)) as client:
+        replayed = [client.post(URL, json={"q": "?", "stream": True}).content for _ in range(2)]
+    assert [b'data: {"say":"Hello"}\n\ndata: [END]\n\n'] * 2 == replayed
+    assert [
+        f"{path}:1 is a stream of the dialect 'my-gateway', which is not registered in this process, so that "
+        "its texts are replayed whole; import the module that calls httpx_cassette.dialects.register, in "
+        "conftest.py for example"
+    ] == [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_stream_that_cannot_be_proved_is_told_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and the caller has it: what stops a call is no warning."""
+    monkeypatch.setattr("httpx_cassette._live_stream.prove", lambda *arguments: "the texts differ")
+    register(speaking())
+    options = {"mode": "rerecord", "next_transport": httpx.MockTransport(server)}
+    with httpx.Client(transport=CassetteTransport(tmp_path / "chat.jsonl", **options)) as client:
+        given = [client.post(URL, json={"q": q, "stream": True}).content for q in "ab"]
+
+    assert [SAID] * 2 == given
+    assert [
+        "a stream of the dialect 'my-gateway' is stored event by event, because the texts differ; please "
+        "report it"
+    ] == [record.message for record in caplog.records if record.levelname == "WARNING"]
 
 
 def test_a_miss_names_the_dialects_that_nobody_registered(tmp_path: Path) -> None:
