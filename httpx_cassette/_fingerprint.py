@@ -27,6 +27,7 @@ from ._request import KEY_HEADERS
 from ._rules import fold_defaults, remove_places, rename_references, single_text, strip_places
 from ._survey import BELOW, EMPTY, EVERYTHING, REFERENCE, SINGLE, TEXT, Survey, survey_for
 from ._url import normal_url
+from .dialects._blame import blame
 
 if TYPE_CHECKING:
     from .dialects._dialect import Dialect
@@ -202,14 +203,23 @@ def _has_default(name: str, body: dict[str, Json], draft: Draft) -> bool:
     if name in folds.only_with and folds.only_with[name] not in body:
         return False
     # Without the host in the key, it must not decide about the key in this way either.
-    return name not in folds.sampling or (draft.policy.host and not folds.decides_sampling(draft.host))
+    if name not in folds.sampling:
+        return True
+    try:
+        return draft.policy.host and not folds.decides_sampling(draft.host)
+    except Exception as error:
+        raise blame(error, draft.dialect.name) from None
 
 
 def apply_rename(draft: Draft) -> None:
     """Rename the ids that only tie a call to its result."""
     if draft.occurs & REFERENCE:
         body, dialect = draft.request.get("json"), draft.dialect
-        rename_references(dialect.references.places(body), dialect.held(body))
+        try:
+            held = dialect.held(body)
+        except Exception as error:
+            raise blame(error, dialect.name) from None
+        rename_references(dialect.references.places(body), held)
 
 
 def apply_names(draft: Draft) -> None:

@@ -44,6 +44,7 @@ from ._session import Session, stop
 from ._settings import Settings
 from ._url import Target, read_target
 from .dialects import Dialect, recognise
+from .dialects._blame import blame
 from .dialects._eventstream import load_reader
 
 if TYPE_CHECKING:
@@ -84,7 +85,11 @@ PromptDigests: TypeAlias = "dict[str, Json] | None"
 def read(call: Call, settings: Settings) -> tuple[Reading, Dialect]:
     """Return the call as read, and the wire format that it speaks."""
     reading = read_call(call, settings.redaction)
-    return reading, recognise(reading.target.path, reading.body if reading.kind == "json" else None)
+    return reading, _dialect_of(reading)
+
+
+def _dialect_of(reading: Reading) -> Dialect:
+    return recognise(reading.target.path, reading.body if reading.kind == "json" else None)
 
 
 def key_of(reading: Reading, dialect: Dialect, settings: Settings) -> Key:
@@ -115,6 +120,7 @@ def _guard(call: Call, reading: Reading, dialect: Dialect, settings: Settings) -
 
     Raises:
         SystemPromptMissing: It has none, or a blank one.
+        CassetteError: The dialect cannot tell.
     """
     required = settings.require_system
     # A call without a body has no prompt either: it asks about an answer that was made before.
@@ -123,7 +129,10 @@ def _guard(call: Call, reading: Reading, dialect: Dialect, settings: Settings) -
     if callable(required):
         found = None if required(call) else "a call that require_system refuses"
     else:
-        found = dialect.system.missing(reading.body, required == "anywhere")
+        try:
+            found = dialect.system.missing(reading.body, required == "anywhere")
+        except Exception as error:
+            raise blame(error, dialect.name) from None
     if found is None:
         return
     later = "  to accept a later position: require_system='anywhere'\n"
@@ -260,13 +269,14 @@ class _Asked(NamedTuple):
 
 def _ask(call: Call, session: Session) -> _Asked:
     settings = session.settings
-    reading, dialect = read(call, settings)
-    _guard(call, reading, dialect, settings)
+    reading = read_call(call, settings.redaction)
     try:
+        dialect = _dialect_of(reading)
+        _guard(call, reading, dialect, settings)
         prompt_files = _prompt_files(settings)
+        key = _key(reading, dialect, settings, prompt_files)
     except CassetteError as error:
         raise _no_key(error, call, reading.target, settings) from error
-    key = _key(reading, dialect, settings, prompt_files)
     is_sequence = call.method in ("GET", "HEAD")
     position = session.next_position(key.digest) if is_sequence or settings.samples > 1 else None
     sample = position or 0
@@ -300,8 +310,8 @@ def _replay(recording: Recording, asked: _Asked, session: Session) -> Replayed:
         session.warn_once(
             f"unknown dialect {answer.unknown}",
             f"{recording.path}:{recording.number} is a stream of the dialect {answer.unknown!r}, which is "
-            "not registered in this process, so that its texts are replayed whole; import the module that calls "
-            "httpx_cassette.dialects.register, in conftest.py for example",
+            "not registered in this process, so that its texts are replayed whole; import the module that "
+            "calls httpx_cassette.dialects.register, in conftest.py for example",
         )
     _check_fold(recording, asked, session)
     if log.isEnabledFor(logging.DEBUG):
@@ -628,7 +638,11 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
 def _check_fold(recording: Recording, asked: _Asked, session: Session) -> None:
     """Warn once where a hit rests on a default that another provider documents."""
     folds, settings, host = asked.dialect.folds, session.settings, asked.target.host
-    if not folds.defaults or folds.is_own_host(host) or settings.policy.defaults is not True:
+    try:
+        is_own = not folds.defaults or folds.is_own_host(host)
+    except Exception as error:
+        raise _unusable(blame(error, asked.dialect.name), asked, settings) from None
+    if is_own or settings.policy.defaults is not True:
         return
     if not session.is_first_look((recording.path, recording.number)):
         return

@@ -19,6 +19,7 @@ from ._pieces import hides_secret, pieced_texts, without_spelled_secrets
 from ._redact import Redaction
 from ._rules import join_text
 from .dialects import Dialect
+from .dialects._blame import blame
 from .dialects._framing import FRAMINGS, Event, load_event_json
 from .dialects._script import Script, StreamTable, assemble, prove, verbatim
 
@@ -85,6 +86,11 @@ class LiveStream:
 
     Attributes:
         fault: Why the stream of a known format is stored event by event, if it is.
+        awaits_more: Whether what the caller asked for may still come behind its end.
+        finish: The finish reason.
+
+    Raises:
+        CassetteError: A function of the dialect raised; here and where it is fed and flushed, nowhere else.
     """
 
     def __init__(self, framing: str, dialect: Dialect, asked: Json = None) -> None:
@@ -92,8 +98,12 @@ class LiveStream:
         self._dialect = dialect
         self._parser = FRAMINGS[framing].parser()
         self._table = dialect.stream_in(framing)
-        self._progress = self._table.progress() if self._table is not None else _AnyProgress()
-        self._progress.expect(asked)
+        try:
+            self._progress = self._table.progress() if self._table is not None else _AnyProgress()
+            self._progress.expect(asked)
+            self._note()
+        except Exception as error:
+            raise blame(error, dialect.name) from None
         self._opaque = opaque_in(self._table)
         self._events: list[Event] = []
         self.fault: str | None = None
@@ -116,31 +126,23 @@ class LiveStream:
 
     @property
     def is_complete(self) -> bool:
-        return self._progress.is_complete and not self._parser.is_open
-
-    @property
-    def awaits_more(self) -> bool:
-        return self._progress.awaits_more
+        return self._is_complete and not self._parser.is_open
 
     @property
     def is_terminated(self) -> bool:
         # An array that is closed is over, and whole if it says so: what is cut short may be closed, too.
         is_closed = self._parser.is_open is False
-        return self._progress.is_terminated or (is_closed and self._progress.is_complete)
+        return self._is_terminated or (is_closed and self._is_complete)
 
     @property
     def error(self) -> str | None:
         """What shows that the stream failed before its end."""
-        return self._progress.error or (None if self._progress.is_terminated else self._parser.fault)
+        return self._error or (None if self._is_terminated else self._parser.fault)
 
     @property
     def failure(self) -> str:
         """What is told of an error: not its own words, which may quote anything."""
-        return "the stream carried an error" if self._progress.error else str(self._parser.fault)
-
-    @property
-    def finish(self) -> Json:
-        return self._progress.finish
+        return "the stream carried an error" if self._error else str(self._parser.fault)
 
     def feed(self, data: bytes) -> None:
         self._take(self._parser.feed(data))
@@ -150,14 +152,24 @@ class LiveStream:
 
     def _take(self, events: list[Event]) -> None:
         for event in events:
-            if self._progress.is_terminated:
+            if self._is_terminated:
                 return  # What a server sends behind its own end is read by nobody.
             self._events.append(event)
             try:
                 value = load_event_json(event.data)
             except ValueError:
                 value = None
-            self._progress.observe(event, value)
+            try:
+                self._progress.observe(event, value)
+                self._note()
+            except Exception as error:
+                raise blame(error, self._dialect.name) from None
+
+    def _note(self) -> None:
+        """Take over what the progress says, which may compute it, and so fail, in functions of its own."""
+        progress = self._progress
+        self._is_complete, self._is_terminated = progress.is_complete, progress.is_terminated
+        self.awaits_more, self._error, self.finish = progress.awaits_more, progress.error, progress.finish
 
     def members(self, raw: bytes, redaction: Redaction) -> dict[str, Json]:
         """Return what is stored of the stream: its script, or where it is no text its bytes.

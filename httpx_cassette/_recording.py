@@ -268,8 +268,8 @@ def _parse_answer(content: bytes) -> Json:
         ValueError: It is not JSON.
     """
     document: Json = orjson.loads(content)
-    # orjson rounds long integers without a word. What it writes as it stands was read as it stands, and to see
-    # that takes a fifth of the time of a look at every number.
+    # orjson rounds long integers without a word. What it writes as it stands was read as it stands, and to
+    # see that takes a fifth of the time of a look at every number.
     try:
         if orjson.dumps(document) == content:
             return document

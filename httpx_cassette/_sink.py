@@ -36,6 +36,7 @@ from ._redact import Redaction, without_values
 from ._request import MAX_BODY
 from ._tripwire import Tripwire
 from .dialects import GENERIC, Dialect
+from .dialects._blame import blame
 
 __all__ = ["Append", "Fate", "Sink", "redacted_header"]
 
@@ -391,12 +392,13 @@ class Sink:
                     # The sign-in page of a network, the maintenance page of a gateway.
                     return Fate("failed", "the answer is a web page, and no answer of this format")
             else:
-                if self._is_success and order.dialect.is_failure(document):
+                has_failed, finish = self._own_words(document)
+                if has_failed:
                     return Fate("failed", "the answer is an error inside a success")
                 redacted = redacted_answer(document, order.redaction, order.dialect.answer_opaque)
                 if order.dialect is GENERIC and redacted == document:
                     return self._exact_members(raw, document), None
-                return {"json": redacted}, order.dialect.finish(document)
+                return {"json": redacted}, finish
         if self._received and not self._decoder.is_finished:
             return Fate("truncated", _TORN_ENCODING)
         try:
@@ -442,6 +444,15 @@ class Sink:
             is None
             for document in found.values
         )
+
+    def _own_words(self, document: Json) -> tuple[bool, Json]:
+        """Return whether an answer is an error all the same, and its finish reason."""
+        dialect = self._order.dialect
+        try:
+            has_failed = self._is_success and dialect.is_failure(document)
+            return has_failed, None if has_failed else dialect.finish(document)
+        except Exception as error:
+            raise blame(error, dialect.name) from None
 
     def _exact_members(self, raw: bytes, document: Json) -> dict[str, Json]:
         """Return the members of a JSON body that comes back byte for byte: it may be somebody's file.

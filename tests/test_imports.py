@@ -86,7 +86,8 @@ PARTS = {
     ),
     "redact": Part("_secret_search _redact _tripwire _secret_rules _secret_names", "canonical data"),
     "dialect": Part(
-        "dialects._chat dialects._trial dialects._soundness dialects._dialect dialects._hosts",
+        "dialects._chat dialects._trial dialects._soundness dialects._dialect dialects._blame "
+        "dialects._hosts",
         "streams canonical data",
     ),
     "streams": Part(

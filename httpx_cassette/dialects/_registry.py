@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from .._call import Json
 from .._errors import OptionError
+from ._blame import blame
 from ._dialect import Dialect, Endpoint
 from ._soundness import check_sound, is_same
 from .anthropic_messages import ANTHROPIC_MESSAGES
@@ -141,10 +142,16 @@ def recognise(path: str, body: Json) -> Dialect:
     Args:
         path: The path of the URL.
         body: The parsed body, or ``None`` where it is not JSON.
+
+    Raises:
+        CassetteError: An endpoint of a registered dialect cannot tell.
     """
     for endpoint, dialect in _spoken_at(path, tuple(_REGISTERED.values()) if _REGISTERED else ()):
-        if endpoint.fits(body):
-            return dialect
+        try:
+            if endpoint.fits(body):
+                return dialect
+        except Exception as error:
+            raise blame(error, dialect.name) from None
     return GENERIC
 
 

@@ -16,7 +16,16 @@ import httpx
 import pytest
 
 import httpx_cassette
-from httpx_cassette import CassetteMiss, CassetteTransport, KeyPolicy, OptionError, SystemPromptMissing
+from httpx_cassette import (
+    CassetteMiss,
+    CassetteTransport,
+    CassetteUnusable,
+    CassetteWriteError,
+    KeyPolicy,
+    OptionError,
+    SystemPromptMissing,
+    _ledger,
+)
 from httpx_cassette.dialects import (
     DIALECTS,
     GENERIC,
@@ -53,9 +62,10 @@ def gateway(name: str = "my-gateway", **members: Any) -> Dialect:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Take back what a test registers."""
+    """Take back what a test registers, and what it missed."""
     yield
     _REGISTERED.clear()
+    _ledger.clear()
 
 
 # -- which dialect a call is of ------------------------------------------------------------------------
@@ -548,7 +558,7 @@ def test_a_stream_that_cannot_be_proved_is_told_in_the_log(
     """Once, and the caller has it: what stops a call is no warning."""
     monkeypatch.setattr("httpx_cassette._live_stream.prove", lambda *arguments: "the texts differ")
     register(speaking())
-    options = {"mode": "rerecord", "next_transport": httpx.MockTransport(server)}
+    options: dict[str, Any] = {"mode": "rerecord", "next_transport": httpx.MockTransport(server)}
     with httpx.Client(transport=CassetteTransport(tmp_path / "chat.jsonl", **options)) as client:
         given = [client.post(URL, json={"q": q, "stream": True}).content for q in "ab"]
 
@@ -572,3 +582,125 @@ def test_a_miss_names_the_dialects_that_nobody_registered(tmp_path: Path) -> Non
         "  recordings of the dialect 'my-gateway' are there, which is not registered in this process; import "
         "the module that calls httpx_cassette.dialects.register"
     ) in str(caught.value).splitlines()
+
+
+# -- what its functions raise --------------------------------------------------------------------------
+
+
+def fail(*given: object) -> Any:
+    """Raise what quotes a secret."""
+    raise KeyError("sk-of-the-caller")
+
+
+class Failing(Endpoint):
+    """An endpoint with a test of its own."""
+
+    def fits(self, body: Any) -> bool:
+        return bool(fail(body))
+
+
+FAILED = (
+    "a function of the dialect 'my-gateway' raised KeyError at test_register.py:"
+    f"{fail.__code__.co_firstlineno + 2}; mend it, or report it where the dialect is not yours"
+)
+
+#: What fails -> the dialect of the gateway.
+FAILING: dict[str, Dialect] = {
+    "endpoint": speaking(endpoints=(Failing("/ask"),)),
+    "system": speaking(system=SystemPrompt("first", fail)),
+    "held": speaking(held=fail, references=Paths(["id"])),
+    "sampling": speaking(folds=Folds(defaults={"n": 1}, sampling=frozenset({"n"}), decides_sampling=fail)),
+}
+
+
+@pytest.mark.parametrize("mode", ["replay", "record"])
+@pytest.mark.parametrize("dialect", FAILING.values(), ids=FAILING)
+def test_a_function_that_fails_before_a_call_stops_it(dialect: Dialect, mode: str, tmp_path: Path) -> None:
+    """Nothing is sent, the dialect is named, and the ledger has it: no SDK can make less of it."""
+    register(dialect)
+    inner = httpx.MockTransport(fail)
+    with pytest.raises(CassetteUnusable) as caught:
+        asked = {"q": "?", "n": 1, "id": "a"}
+        ask(tmp_path / "chat.jsonl", asked, mode=mode, next_transport=inner, on_miss=None)
+
+    assert ["CassetteUnusable"] == [entry.kind for entry in _ledger.entries()]
+    assert f"the key of POST {URL} cannot be computed\n  because      {FAILED}" == str(caught.value)
+
+
+def test_a_function_that_fails_behind_a_look_up_stops_the_call(tmp_path: Path) -> None:
+    """Whether a hit rests on a default can be told by nobody."""
+    path = tmp_path / "chat.jsonl"
+    register(speaking())
+    ask(path, {"q": "?"}, mode="record")
+    unregister("my-gateway")
+    register(speaking(folds=Folds(defaults={"n": 1}, is_own_host=fail)))
+    with pytest.raises(CassetteUnusable) as caught:
+        ask(path, {"q": "?"}, on_miss=None)
+
+    assert (
+        f"the recording of POST {URL} cannot be answered from\n  because      {FAILED}\n"
+        f"  fingerprint  {caught.value.fingerprint}"
+    ) == str(caught.value)
+
+
+class Watch:
+    """A progress of which one member fails."""
+
+    awaits_more = is_complete = is_terminated = False
+    error: Any = None
+    finish: Any = None
+
+    def expect(self, request: Any) -> None:
+        """Take any request."""
+
+    def observe(self, event: Any, value: Any) -> None:
+        """Take any event."""
+
+
+def computed(name: str) -> type[Watch]:
+    """Return a progress of which one member fails once it has seen an event."""
+
+    def observe(self: Any, event: Any, value: Any) -> None:
+        self.seen = True
+
+    members = {name: property(lambda self: fail() if hasattr(self, "seen") else None), "observe": observe}
+    return type("Watch", (Watch,), members)
+
+
+PROGRESSES: dict[str, type[Watch]] = {
+    "expect": type("Watch", (Watch,), {"expect": fail}),
+    "observe": type("Watch", (Watch,), {"observe": fail}),
+    **{name: computed(name) for name in ("awaits_more", "error", "finish", "is_complete", "is_terminated")},
+}
+
+
+@pytest.mark.parametrize("progress", PROGRESSES.values(), ids=PROGRESSES)
+def test_a_progress_that_fails_costs_the_caller_nothing(
+    progress: type[Watch], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """He has the answer that was paid for; it is not recorded, because nobody knows whether it is whole."""
+    register(speaking(stream=replace(STREAM, progress=progress)))
+    path = tmp_path / "chat.jsonl"
+
+    assert SAID == ask(path, {"q": "?", "stream": True}, mode="record")
+    assert [] == lines(path)
+    said = [record.getMessage() for record in caplog.records]
+    assert [f"not recorded: POST {URL} failed: {FAILED}", "answers that were not recorded: 1 failed"] == said
+
+
+@pytest.mark.parametrize("member", ["finish", "is_failure"])
+def test_an_answer_that_a_function_fails_at_is_in_the_error(member: str, tmp_path: Path) -> None:
+    """It was paid for and cannot be stored: the error carries it, and names the dialect."""
+    register(speaking(**{member: fail}))
+    path = tmp_path / "chat.jsonl"
+    inner = httpx.MockTransport(lambda request: httpx.Response(200, json={"say": "hi"}))
+    with pytest.raises(CassetteWriteError) as caught:
+        ask(path, {"q": "?"}, mode="record", next_transport=inner, on_miss=None)
+
+    assert b'{"say":"hi"}' == caught.value.content
+    assert (
+        f"the answer was paid for and could not be stored: {FAILED}\n"
+        "  the answer   200, 12 bytes: status, headers and content of this error\n"
+        f"  fingerprint  {caught.value.fingerprint}"
+    ) == str(caught.value)
+    assert [] == lines(path)
