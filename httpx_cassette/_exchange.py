@@ -6,7 +6,6 @@ should, edited by hand or imported, says less; nothing here raises for it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from ._errors import CassetteDamaged
 from ._excerpt import cut
 from ._notebook import exchange_html
 from ._recording import INCOMPARABLE, Recording
-from ._usage import Usage, usage_of
+from ._usage import Usage, model_in, usage_of
 from .readers import Message, ToolCall, read_answers, read_messages
 
 __all__ = ["Exchange"]
@@ -201,8 +200,7 @@ class Exchange:
     @property
     def model(self) -> str:
         """The model that answered, or that was asked for; empty where nobody says."""
-        named = _MODEL_IN_PATH.search(str(self.request.get("url", "")))
-        return self.usage.model or (named[1] if named else "")
+        return self.usage.model or model_in(str(self.request.get("url", "")).partition("?")[0])
 
     # -- how it looks ------------------------------------------------------------------------------
 
@@ -227,9 +225,6 @@ class Exchange:
 
 #: Roles of the user, in the words of all formats.
 _ASKING = frozenset({"user", "human"})
-
-#: Where Gemini, Vertex and Bedrock name the model.
-_MODEL_IN_PATH = re.compile(r"/models?/([^/:?]+)")
 
 
 def _read(value: Callable[[], _T], default: _T) -> _T:

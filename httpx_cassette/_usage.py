@@ -17,7 +17,7 @@ import orjson
 
 from ._recording import INCOMPARABLE, Recording
 
-__all__ = ["Usage", "usage_of"]
+__all__ = ["Usage", "model_in", "usage_of"]
 
 
 class Usage(NamedTuple):
@@ -57,7 +57,7 @@ def usage_of(recording: Recording) -> Usage:
                 model = _text(holder, "model", "modelVersion", "model_version") or model
     except INCOMPARABLE:
         return Usage(None, None, 0, "", "")
-    model = model or _text(request.get("json"), "model") or _model_in(url)
+    model = model or _text(request.get("json"), "model") or model_in(url)
     written = _first_at(said, _WRITTEN), _written_for_an_hour(said)
     return Usage(*_tokens(said), _first_at(said, _CACHED), model, url, *written)
 
@@ -83,10 +83,19 @@ def _holders(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield inner
 
 
-def _model_in(url: str) -> str:
-    """Return the model that Bedrock is asked for by the address alone."""
-    found = re.search(r"/model/([^/]+)/(?:converse|invoke)", url)
-    return "" if found is None else unquote(found[1])
+#: Where an address alone names the model: of Bedrock before what is done with it; of Gemini, and of what else
+#: Vertex serves, before a verb behind a colon. ``/v1/models/list`` of others names none.
+_MODEL_IN_ADDRESS = re.compile(r"/model/([^/]+)/(?:converse|invoke)|/models/([^/:]+):[A-Za-z]+$")
+
+
+def model_in(url: str) -> str:
+    """Return the model that an address names; empty where it names none.
+
+    Args:
+        url: The address without its query.
+    """
+    found = _MODEL_IN_ADDRESS.search(url)
+    return "" if found is None else unquote(found[1] or found[2])
 
 
 def _totals(holder: dict[str, Any]) -> dict[str, Any]:

@@ -255,3 +255,33 @@ def test_reading_keeps_nothing_but_the_index(tmp_path: Path) -> None:
 
     assert 160 == count
     assert peak < 4_000_000
+
+
+_BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model"
+_GEMINI = "https://generativelanguage.googleapis.com/v1beta/models"
+
+
+@pytest.mark.parametrize(
+    ("url", "model"),
+    [
+        (f"{_BEDROCK}/us.anthropic.claude-sonnet-5-v1%3A0/converse", "us.anthropic.claude-sonnet-5-v1:0"),
+        (f"{_BEDROCK}/amazon.nova-2-lite-v1:0/invoke-with-response-stream", "amazon.nova-2-lite-v1:0"),
+        (f"{_GEMINI}/gemini%2D3-flash:streamGenerateContent?alt=sse", "gemini-3-flash"),
+        (
+            "https://aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/"
+            "gemini-3-flash:generateContent",
+            "gemini-3-flash",
+        ),
+        ("https://api.openai.com/v1/models/list", ""),
+        ("https://api.openai.com/v1/models/ft:gpt-5:shop::a1", ""),
+        (f"{_GEMINI}?pageSize=7", ""),
+    ],
+    ids=["bedrock", "bedrock-stream", "gemini", "vertex", "list", "fine-tuned", "all"],
+)
+def test_the_model_is_read_from_an_address_that_names_one(url: str, model: str, tmp_path: Path) -> None:
+    """Without its percent signs, and the same for the exchange as for what it costs; a list has no model."""
+    line = exchange_line(url, {"a": "b"}, {"json": {}})
+    (tmp_path / "a.jsonl").write_bytes(line + b"\n")
+    (exchange,) = httpx_cassette.open(tmp_path / "a.jsonl")
+
+    assert (model, model) == (exchange.model, exchange.usage.model)
