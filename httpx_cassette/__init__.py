@@ -37,7 +37,8 @@ if typing.TYPE_CHECKING:
     from ._fingerprint import KEY_VERSION
     from ._ledger import expected_miss
     from ._mode import Mode
-    from ._opened import Recordings, open  # noqa: A004  # people write httpx_cassette.open
+    from ._opened import Recordings
+    from ._opened import open as open  # noqa: A004  # people write httpx_cassette.open
     from ._policy import KeyPolicy
     from ._probe import Probe, ProbedAnswer, stability_probe
     from ._redact import Redaction
@@ -45,6 +46,8 @@ if typing.TYPE_CHECKING:
     from ._transport import CassetteTransport
     from ._use import use_cassette
 
+# ``open`` is no part of it, though it is public: ``from httpx_cassette import *`` would put it in the place
+# of Python's own.
 __all__ = [
     "KEY_VERSION",
     "Call",
@@ -79,7 +82,6 @@ __all__ = [
     "WrongClientError",
     "dialects",
     "expected_miss",
-    "open",
     "stability_probe",
     "use_cassette",
 ]
@@ -115,7 +117,7 @@ _HOMES = {
 if not typing.TYPE_CHECKING:  # A checker is to find names that do not exist.
 
     def __getattr__(name: str) -> typing.Any:
-        if name not in __all__:
+        if name not in __all__ and name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         with _LOADING:
             home = importlib.import_module(f".{_HOMES.get(name, '_errors')}", __name__)
@@ -125,7 +127,7 @@ if not typing.TYPE_CHECKING:  # A checker is to find names that do not exist.
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_HOMES})
 
 
 # At import, not at the first transport: a program whose workers alone build clients must learn of their

@@ -6,6 +6,7 @@ A new module is entered in ``PARTS``.
 from __future__ import annotations
 
 import ast
+import builtins
 import fnmatch
 import importlib
 import os
@@ -309,14 +310,26 @@ def test_what_a_module_exports_is_there(module: str) -> None:
 
 
 def test_the_package_holds_public_names_and_nothing_else() -> None:
-    """What can be imported from the package is what ``__all__`` says."""
+    """What can be imported from the package is what ``__all__`` says, and ``open``."""
     public = {
         name
         for name, value in vars(httpx_cassette).items()
         if not name.startswith("_") and not isinstance(value, ModuleType) and name != "annotations"
     }
 
-    promised = set(httpx_cassette.__all__)
+    promised = {*httpx_cassette.__all__, "open"}
     assert public <= promised <= set(dir(httpx_cassette))
+    assert promised >= set(httpx_cassette._HOMES)
     assert all(hasattr(httpx_cassette, name) for name in promised)
     assert not hasattr(httpx_cassette, "Nonsense")
+
+
+def test_a_star_replaces_nothing_of_python() -> None:
+    """``from httpx_cassette import *`` gives every name of ``__all__``, and ``open`` stays Python's."""
+    given: dict[str, object] = {}
+    exec("from httpx_cassette import *", given)
+    del given["__builtins__"]
+
+    assert set(httpx_cassette.__all__) == set(given)
+    assert set() == set(given) & set(dir(builtins))
+    assert httpx_cassette.open is _opened.open

@@ -46,6 +46,12 @@ def is_recorded_by_us(call: Call) -> bool:
     return call.url.startswith("https://api.openai.com/") and call.header(b"x-team") == "us"
 
 
+def read() -> None:
+    """A cassette is opened by a name of the package that ``__all__`` leaves out."""
+    for exchange in httpx_cassette.open(Path("chat.jsonl")):
+        assert_type(exchange.text, str)
+
+
 def options() -> None:
     """Every option is known by name and type."""
     CassetteTransport(
