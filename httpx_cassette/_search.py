@@ -12,14 +12,14 @@ from . import _ledger
 from ._call import Call, Json
 from ._cassette import Cassette
 from ._errors import CassetteError, CassetteMiss
-from ._fingerprint import KEY_VERSION, Draft, key_document
+from ._fingerprint import KEY_VERSION
 from ._masking import mask_text
 from ._miss import CassetteFacts, MissFacts, miss
 from ._nearest import Candidate, nearest
 from ._recording import INCOMPARABLE, Recording
 from ._settings import Settings
+from ._stored_key import document_of
 from ._tripwire import Tripwire
-from ._url import read_target
 from .dialects import by_name, is_known
 
 __all__ = ["Candidates", "comparison_document", "find_miss"]
@@ -185,14 +185,8 @@ def _keying_policy(policy: Mapping[str, Json]) -> dict[str, Json]:
 
 def comparison_document(recording: Recording, settings: Settings) -> dict[str, Json]:
     """Return the key document of a recording under the options in force; long strings are no digests yet."""
-    request = recording.request
-    host = read_target(str(request["url"]), settings.redaction).host
     policy = recording.policy
-    prompt_files = policy.get("prompt_files")
-    document = key_document(
-        Draft(request, by_name(recording.dialect), settings.policy, host),
-        prompt_files if isinstance(prompt_files, dict) else None,
-    )
+    document = document_of(recording, settings.policy, by_name(recording.dialect))
     if "extra" in policy or "extra" in document:
         document["extra"] = policy.get("extra", {})
     return document

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 from ._redact import Redaction
 from ._secret_names import is_secret_query
 
-__all__ = ["Target", "normal_url", "read_target"]
+__all__ = ["Target", "host_of", "normal_url", "read_target"]
 
 
 class Target(NamedTuple):
@@ -56,11 +56,16 @@ def _take_apart(url: str, redaction: Redaction) -> Target:
     parts = urlsplit(stored)
     return Target(
         path=parts.path,
-        host=(parts.hostname or "").lower(),
+        host=host_of(stored),
         stored=stored,
         normal=normal_url(stored),
         normal_without_host=normal_url(stored, host=False),
     )
+
+
+def host_of(stored: str) -> str:
+    """Return the host of a URL as it is stored, in lower case and without a port."""
+    return (urlsplit(stored).hostname or "").lower()
 
 
 @lru_cache(maxsize=512)

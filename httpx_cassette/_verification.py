@@ -19,11 +19,12 @@ import orjson
 
 from ._call import Json
 from ._cassette import Cassette
-from ._errors import CassetteDamaged, CassetteError
-from ._fingerprint import Draft, hash_document, key_document
+from ._errors import CassetteDamaged
+from ._fingerprint import hash_document
 from ._index import Damage
 from ._policy import DEFAULT_POLICY, KeyPolicy
 from ._recording import INCOMPARABLE, Recording
+from ._stored_key import document_of
 from .dialects import Dialect, by_name, recognise
 
 __all__ = ["recognised", "recomputed_key", "verify"]
@@ -131,19 +132,15 @@ def _is_base64(text: str) -> bool:
 def _fault_of_key(recording: Recording) -> str | None:
     key, written = recording.head.key, by_name(recording.dialect)
     try:
-        now = recognised(recording.members["request"])
-        if recomputed_key(recording, now) == key:
+        request = recording.members["request"]
+        now = recognised(request)
+        if recomputed_key(recording, now, request=request) == key:
             return None
-        # The request was used up: it is read once more.
-        if now is not written and recomputed_key(_again(recording), written) == key:
+        if now is not written and recomputed_key(recording, written) == key:
             return f"recorded as {written.name}, and such a call is {now.name} by now: none finds it any more"
     except INCOMPARABLE:
         return "it holds no request that a key can be computed of"
     return "its key is not that of its request: edited by hand, or written by something else"
-
-
-def _again(recording: Recording) -> Recording:
-    return Recording(recording.line, recording.path, recording.number, recording.head, recording.real_path)
 
 
 def recognised(request: dict[str, Json]) -> Dialect:
@@ -151,27 +148,28 @@ def recognised(request: dict[str, Json]) -> Dialect:
     return recognise(urlsplit(str(request["url"])).path, request.get("json"))
 
 
-def recomputed_key(recording: Recording, dialect: Dialect, without: Sequence[str] = ()) -> bytes:
-    """Return the key of a stored request under the policy on its line. The request is used up.
+def recomputed_key(
+    recording: Recording,
+    dialect: Dialect,
+    without: Sequence[str] = (),
+    *,
+    request: dict[str, Json] | None = None,
+) -> bytes:
+    """Return the key of a stored request under the policy on its line.
 
     Args:
         recording: The recording.
         dialect: The wire format that it is taken for.
         without: Paths of the body that are left out besides.
+        request: Its request, where it has been read and may be used up.
 
     Raises:
-        CassetteError: The recording holds no request.
         Exception: One of ``INCOMPARABLE``: its request or its policy is none.
     """
-    request, policy = recording.members["request"], dict(recording.policy)
-    if not isinstance(request, dict):
-        raise CassetteError("the recording holds no request", recording.path, recording.number)
-    prompt_files = policy.pop("prompt_files", None)
-    policy.pop("redact", None)  # Was done before it was stored.
-    host = (urlsplit(str(request["url"])).hostname or "").lower()
+    # Prompt files enter by their content, and redaction was done before the request was stored.
+    policy = {name: each for name, each in recording.policy.items() if name not in ("prompt_files", "redact")}
     if without:
         policy["ignore"] = [*(policy.get("ignore") or ()), *without]  # type: ignore[misc]  # it checks them
     # To make one for each line takes as long as all the rest.
     settled = KeyPolicy(**policy) if policy else DEFAULT_POLICY  # type: ignore[arg-type]  # it checks them
-    draft = Draft(request, dialect, settled, host, may_have_dollar=b'"$' in recording.line)
-    return hash_document(key_document(draft, prompt_files if isinstance(prompt_files, dict) else None))
+    return hash_document(document_of(recording, settled, dialect, request=request))

@@ -62,7 +62,8 @@ PARTS = {
         "flow ledger settings key cassette redact data",
     ),
     "flow": Part(
-        "_flow _session _budget _flight _search _explain _answer _sink _live_stream _pieces _decoding",
+        "_flow _session _budget _flight _search _explain _answer _sink _live_stream _pieces _decoding "
+        "_stored_key",
         "miss ledger settings dialects listening dialect key cassette redact streams canonical data",
     ),
     "miss": Part("_miss _nearest _hints _excerpt _difference", "dialect key cassette redact canonical data"),
