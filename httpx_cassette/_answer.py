@@ -25,6 +25,7 @@ __all__ = [
     "Forwarded",
     "Replayed",
     "Served",
+    "check_answer",
     "cut_script",
     "render_script",
     "replay",
@@ -98,11 +99,34 @@ def replay(recording: Recording, served: Served, settings: Settings) -> Replayed
     """
     try:
         return _replay(recording.response(), recording.dialect, served, settings)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        # Sealed, and yet of a shape that no recorder writes: edited by hand, or imported.
-        raise CassetteDamaged(
-            f"the recording has no answer that can be made: {error}", recording.path, recording.number
-        ) from error
+    except _NO_ANSWER as error:
+        raise _damaged(recording, error) from error
+
+
+def check_answer(recording: Recording) -> None:
+    """Make sure that :func:`replay` has an answer, without making it.
+
+    Raises:
+        CassetteDamaged: No answer can be made of it.
+    """
+    try:
+        stored = recording.response()
+        _sent_headers(stored)
+        if stored.kind == "script":
+            _check_script(stored.script, stored.framing)
+    except _NO_ANSWER as error:
+        raise _damaged(recording, error) from error
+
+
+#: What comes of a recording that is sealed, and yet of a shape that no recorder writes: edited by hand, or
+#: imported.
+_NO_ANSWER = (AttributeError, KeyError, TypeError, ValueError)
+
+
+def _damaged(recording: Recording, error: Exception) -> CassetteDamaged:
+    return CassetteDamaged(
+        f"the recording has no answer that can be made: {error}", recording.path, recording.number
+    )
 
 
 #: Names and beginnings of names of headers that must not be sent again: of the connection or the encoding of
@@ -119,11 +143,7 @@ _OF_THE_CONNECTION = (
 
 
 def _replay(stored: StoredResponse, dialect: str, served: Served, settings: Settings) -> Replayed:
-    headers = [
-        (name.encode("latin-1"), value.encode("latin-1", "replace"))
-        for name, value in stored.headers
-        if not name.lower().startswith(_OF_THE_CONNECTION)
-    ]
+    headers = _sent_headers(stored)
     if stored.status >= 400:
         # Stored on request. SDKs retry 408, 409, 429 and 5xx, and would get the same answer each time.
         headers.append((b"x-should-retry", b"false"))
@@ -143,6 +163,14 @@ def _replay(stored: StoredResponse, dialect: str, served: Served, settings: Sett
     return Replayed(stored.status, headers, stored.content, None, served)
 
 
+def _sent_headers(stored: StoredResponse) -> list[tuple[bytes, bytes]]:
+    return [
+        (name.encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in stored.headers
+        if not name.lower().startswith(_OF_THE_CONNECTION)
+    ]
+
+
 def _size_of_pieces(stored: StoredResponse, settings: Settings) -> int | None:
     """Return in how many bytes at a time a whole body is sent, ``None`` for all of them at once."""
     if stored.kind == "json":
@@ -155,7 +183,9 @@ def _check_script(script: list[Any], framing: str) -> None:
     """Meet a mistake now, not when half of the stream is with the caller."""
     write_head = FRAMINGS[framing].writer
     for event in script:
-        texts = [] if "json" in event else [("text", event["text"])]
+        if not isinstance(event, dict):
+            raise TypeError("an event is no object")
+        texts = [] if "json" in event else [("text", event.get("text"))]
         texts += [("extra field", text) for name, value in event.get("extra", ()) for text in (name, value)]
         texts += [(name, event[name]) for name in ("event", "id") if event.get(name) is not None]
         for name, text in texts:

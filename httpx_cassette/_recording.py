@@ -206,7 +206,7 @@ class Recording:
             return quick
         members = self.members
         try:
-            return _read_response(members["response"])
+            return _read_response(members.get("response"))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise CassetteDamaged(
                 f"the recording has no answer that can be read: {error}", self.path, self.number
@@ -279,6 +279,10 @@ def _parse_answer(content: bytes) -> Json:
 
 
 def _read_response(response: Any) -> StoredResponse:
+    if not isinstance(response, dict):
+        raise TypeError("it is no object")
+    if "status" not in response:
+        raise ValueError("it has no status")
     status, headers = (
         int(response["status"]),
         tuple((str(k), str(v)) for k, v in response.get("headers", {}).items()),

@@ -8,8 +8,6 @@ Nothing here writes, and only the index stays in memory.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,6 +15,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from ._answer import check_answer
 from ._call import Json
 from ._cassette import Cassette
 from ._errors import CassetteDamaged
@@ -56,8 +55,8 @@ def _faults(recording: Recording) -> Iterator[str]:
         return
     if not _is_as_written(members, recording.line) and (name := _repeated_name(recording.line)) is not None:
         yield f"the name {name!r} stands twice in an object"
-    if (fault := _fault_of_response(members.get("response"))) is not None:
-        yield f"no answer can be made of it: {fault}"
+    if (fault := _fault_of_response(recording)) is not None:
+        yield fault
     if (fault := _fault_of_key(recording)) is not None:
         yield fault
 
@@ -92,38 +91,17 @@ def _repeated_name(line: bytes) -> str | None:
 _BODIES = ("json", "text", "base64", "script")
 
 
-def _fault_of_response(response: Any) -> str | None:
-    if not isinstance(response, dict):
-        return "there is no response"
-    if type(response.get("status")) is not int:
-        return "it has no status"
-    bodies = [name for name in _BODIES if name in response]
-    if len(bodies) != 1:
-        return f"it has {' and '.join(bodies) or 'no body'}, and exactly one of {', '.join(_BODIES)} is due"
-    body = response[bodies[0]]
-    if bodies[0] == "script":
-        return (
-            None
-            if isinstance(body, list) and all(map(_is_event, body))
-            else "its script is no list of events"
-        )
-    if bodies[0] == "json":
-        return None
-    if not isinstance(body, str):
-        return f"its {bodies[0]} is no text"
-    return None if bodies[0] == "text" or _is_base64(body) else "its base64 is none"
-
-
-def _is_event(event: Any) -> bool:
-    return isinstance(event, dict) and ("json" in event or isinstance(event.get("text"), str))
-
-
-def _is_base64(text: str) -> bool:
+def _fault_of_response(recording: Recording) -> str | None:
+    """Return why a replay would stop, or why another reader could take the answer for another one."""
+    response = recording.members.get("response")
+    bodies = [name for name in _BODIES if name in response] if isinstance(response, dict) else []
+    if len(bodies) > 1:
+        return f"its answer has {' and '.join(bodies)}, and exactly one of {', '.join(_BODIES)} is due"
     try:
-        base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
+        check_answer(recording)
+    except CassetteDamaged as error:
+        return error.message
+    return None
 
 
 # -- the key -------------------------------------------------------------------------------------------

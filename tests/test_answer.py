@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from httpx_cassette._answer import Replayed, Served, replay
+from httpx_cassette._answer import Replayed, Served, check_answer, replay
 from httpx_cassette._errors import CassetteDamaged
 from httpx_cassette._line import Head
 from httpx_cassette._recording import NewRecording, Recording
@@ -294,8 +294,11 @@ def test_a_script_of_another_framing_than_its_format_is_not_cut(tmp_path: Path) 
     ids=lambda response: json.dumps(response)[:120],
 )
 def test_a_sealed_line_without_an_answer_is_damaged(response: dict[str, Any], tmp_path: Path) -> None:
-    """It is met before anything is sent, not when half of a stream is with the caller."""
+    """It is met before anything is sent, not when half of a stream is with the caller; a check meets it."""
     with pytest.raises(CassetteDamaged) as caught:
         answer(tmp_path, response)
+    with pytest.raises(CassetteDamaged) as found:
+        check_answer(recording(response))
 
     assert ("chat.jsonl", 7) == (caught.value.path, caught.value.line)
+    assert str(caught.value) == str(found.value)

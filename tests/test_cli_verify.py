@@ -49,6 +49,8 @@ HEAD = b'{"v":1,"kv":1,"key":"%b","sample":0,"gen":0,"at":"","dialect":"openai-c
     b"ab" * 32
 )
 REQUEST = b',"request":{"method":"POST","url":"https://api.openai.com/v1/chat/completions","json":{}}'
+UNREADABLE = "the recording has no answer that can be read"
+UNMADE = "the recording has no answer that can be made"
 NO_KEY = "its key is not that of its request: edited by hand, or written by something else"
 
 #: What is in a file -> what is found, with its line.
@@ -95,32 +97,59 @@ DAMAGE: dict[str, tuple[bytes, list[str]]] = {
         ["1: the recording cannot be read: nesting deeper than 108"],
     ),
     "no response": (
-        seal(HEAD + b"7" + REQUEST) + b"\n",
-        ["1: no answer can be made of it: there is no response", f"1: {NO_KEY}"],
+        seal(HEAD + b'7' + REQUEST) + b"\n",
+        [f"1: {UNREADABLE}: it is no object", f"1: {NO_KEY}"],
     ),
     "no status": (
         seal(HEAD + b'{"json":7}' + REQUEST) + b"\n",
-        ["1: no answer can be made of it: it has no status", f"1: {NO_KEY}"],
+        [f"1: {UNREADABLE}: it has no status", f"1: {NO_KEY}"],
+    ),
+    "no body": (
+        seal(HEAD + b'{"status":200}' + REQUEST) + b"\n",
+        [f"1: {UNREADABLE}: 'script'", f"1: {NO_KEY}"],
+    ),
+    "headers": (
+        seal(HEAD + b'{"status":200,"headers":[],"text":""}' + REQUEST) + b"\n",
+        [f"1: {UNREADABLE}: 'list' object has no attribute 'items'", f"1: {NO_KEY}"],
+    ),
+    "header": (
+        seal(HEAD + b'{"status":200,"headers":{"\\u2026":""},"text":""}' + REQUEST) + b"\n",
+        [
+            f"1: {UNMADE}: 'latin-1' codec can't encode character '\\u2026' in position 0: "
+            "ordinal not in range(256)",
+            f"1: {NO_KEY}",
+        ],
+    ),
+    "layout": (
+        seal(HEAD + b'{"status":200,"json":7,"layout":"nope"}' + REQUEST) + b"\n",
+        [f"1: {UNREADABLE}: a document with the layout 'nope'", f"1: {NO_KEY}"],
+    ),
+    "framing": (
+        seal(HEAD + b'{"status":200,"script":[],"framing":"nope"}' + REQUEST) + b"\n",
+        [f"1: {UNREADABLE}: a script with the framing 'nope'", f"1: {NO_KEY}"],
+    ),
+    "no events": (
+        seal(HEAD + b'{"status":200,"script":[7]}' + REQUEST) + b"\n",
+        [f"1: {UNMADE}: an event is no object", f"1: {NO_KEY}"],
+    ),
+    "event": (
+        seal(HEAD + b'{"status":200,"script":[{"text":"","event":7}]}' + REQUEST) + b"\n",
+        [f"1: {UNMADE}: the event of an event is no text", f"1: {NO_KEY}"],
+    ),
+    "no text": (
+        seal(HEAD + b'{"status":200,"text":7}' + REQUEST) + b"\n",
+        [f"1: {UNREADABLE}: 'int' object has no attribute 'encode'", f"1: {NO_KEY}"],
+    ),
+    "no base64": (
+        seal(HEAD + b'{"status":200,"base64":"YQ"}' + REQUEST) + b"\n",
+        [f"1: {UNREADABLE}: Incorrect padding", f"1: {NO_KEY}"],
     ),
     "two bodies": (
         seal(HEAD + b'{"status":200,"json":7,"text":""}' + REQUEST) + b"\n",
         [
-            "1: no answer can be made of it: it has json and text, and exactly one of json, text, base64, "
-            "script is due",
+            "1: its answer has json and text, and exactly one of json, text, base64, script is due",
             f"1: {NO_KEY}",
         ],
-    ),
-    "no events": (
-        seal(HEAD + b'{"status":200,"script":[7]}' + REQUEST) + b"\n",
-        ["1: no answer can be made of it: its script is no list of events", f"1: {NO_KEY}"],
-    ),
-    "no text": (
-        seal(HEAD + b'{"status":200,"text":7}' + REQUEST) + b"\n",
-        ["1: no answer can be made of it: its text is no text", f"1: {NO_KEY}"],
-    ),
-    "no base64": (
-        seal(HEAD + b'{"status":200,"base64":"~"}' + REQUEST) + b"\n",
-        ["1: no answer can be made of it: its base64 is none", f"1: {NO_KEY}"],
     ),
     "no request": (
         seal(HEAD + b'{"status":200,"text":""},"request":7') + b"\n",
