@@ -9,6 +9,7 @@ Nothing here writes, and only the index stays in memory.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,30 +25,38 @@ from ._index import Damage
 from ._policy import DEFAULT_POLICY, KeyPolicy
 from ._recording import INCOMPARABLE, Recording
 from ._stored_key import document_of
-from .dialects import Dialect, by_name, recognise
+from .dialects import Dialect, by_name, is_known, recognise
 
 __all__ = ["recognised", "recomputed_key", "verify"]
 
 
-def verify(cassette: Cassette, tell: Callable[[int], None] = lambda size: None) -> Iterator[Damage]:
+def verify(
+    cassette: Cassette,
+    tell: Callable[[int], None] = lambda size: None,
+    *,
+    unjudged: Counter[str] | None = None,
+) -> Iterator[Damage]:
     """Yield what is wrong, as it is found; a line may be named more than once.
 
     Args:
         cassette: The cassette.
         tell: Told of the size of each line when it was looked at.
+        unjudged: Counts the recordings of each dialect that is not registered in this process: without its
+            rules nothing can be said about their keys.
 
     Raises:
         CassetteError: The file as a whole cannot be trusted, or cannot be read.
     """
+    unjudged = Counter() if unjudged is None else unjudged
     for recording in cassette.oldest_first():
-        for reason in _faults(recording):
+        for reason in _faults(recording, unjudged):
             yield Damage(recording.number, reason)
         tell(len(recording.line) + 1)
     # Damaged lines, and those that contradict each other: most of it is known by now.
     yield from cassette.check()
 
 
-def _faults(recording: Recording) -> Iterator[str]:
+def _faults(recording: Recording, unjudged: Counter[str]) -> Iterator[str]:
     try:
         members = recording.members
     except CassetteDamaged as error:
@@ -57,7 +66,9 @@ def _faults(recording: Recording) -> Iterator[str]:
         yield f"the name {name!r} stands twice in an object"
     if (fault := _fault_of_response(recording)) is not None:
         yield fault
-    if (fault := _fault_of_key(recording)) is not None:
+    if not is_known(recording.dialect):
+        unjudged[recording.dialect] += 1
+    elif (fault := _fault_of_key(recording)) is not None:
         yield fault
 
 

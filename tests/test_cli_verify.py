@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
-from httpx_cassette import CassetteTransport, KeyPolicy
+from httpx_cassette import CassetteTransport, KeyPolicy, OptionError, dialects
 from httpx_cassette._line import seal, tear_note
 from httpx_cassette.cli import main
 
@@ -282,8 +285,88 @@ def test_it_can_be_interrupted(
     """Nothing was written, so nothing is lost; the status is a shell's."""
     write_example(folder / "a.jsonl")
 
-    def interrupt(*arguments: object) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("httpx_cassette._verification.verify", interrupt)
     assert 130 == main(["verify", "a.jsonl"])
+
+
+GATEWAY = """
+from httpx_cassette import dialects
+
+dialects.register(dialects.Dialect(
+    "gateway", endpoints=(dialects.Endpoint("/ask"),), folds=dialects.Folds(defaults={"depth": 3})
+))
+"""
+NOT_CHECKED = (
+    "a.jsonl: 2 keys of the dialect 'gateway' not checked, as it is not registered here; "
+    "name the module that registers it: --import MODULE"
+)
+
+
+@pytest.fixture
+def of_a_gateway(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a cassette of a dialect that its module registers, which is not imported any more."""
+    (folder / "its_gateway.py").write_text(GATEWAY)
+    url = "https://gateway.example.com/ask"
+    monkeypatch.syspath_prepend(folder)
+    importlib.import_module("its_gateway")
+    lines = [exchange_line(url, {"question": each, "depth": 3}, {"json": {}}) for each in ("a", "b")]
+    (folder / "a.jsonl").write_bytes(b"\n".join([*lines, b""]))
+    dialects.unregister("gateway")
+    del sys.modules["its_gateway"]
+    yield folder
+    sys.modules.pop("its_gateway", None)
+    with suppress(OptionError):
+        dialects.unregister("gateway")
+
+
+def test_a_key_of_a_dialect_that_is_not_known_is_not_judged(
+    of_a_gateway: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is counted and the dialect named, which is no finding; as objects, on stderr."""
+    assert (0, [NOT_CHECKED, "2 recordings in 1 file: nothing found"]) == verified(capsys, "a.jsonl")
+    assert 0 == main(["verify", "a.jsonl", "--json"])
+    assert ("", f"{NOT_CHECKED}\n") == capsys.readouterr()
+
+
+@pytest.mark.parametrize("is_on_path", [True, False])
+def test_a_module_that_registers_is_imported_first(
+    is_on_path: bool,
+    of_a_gateway: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From the folder that the command is run in; then keys are judged, those that are wrong as well."""
+    if not is_on_path:
+        monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", str(of_a_gateway))])
+    lines = (of_a_gateway / "a.jsonl").read_bytes().splitlines()
+    edited = resealed(lines[1], lambda line: line.replace(b'"question":"b"', b'"question":"c"'))
+    (of_a_gateway / "a.jsonl").write_bytes(b"\n".join([lines[0], edited, b""]))
+
+    assert (2, [f"a.jsonl:2: {NO_KEY}", "2 recordings in 1 file: 1 finding"]) == verified(
+        capsys, "a.jsonl", "--import", "its_gateway", "--import", "json"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        ("its_absent_module", "ModuleNotFoundError: No module named 'its_absent_module'"),
+        ("its_fault", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_one_sentence(
+    module: str, why: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No file is looked at, and the status is 1."""
+    monkeypatch.syspath_prepend(folder)
+    (folder / "its_fault.py").write_text("1 / 0")
+
+    assert 1 == main(["verify", "a.jsonl", "--import", module])
+    assert (
+        "",
+        f"Error: {module} cannot be imported: {why}; give --import the name of a module that can be imported "
+        "from this folder, such as tests.conftest\n",
+    ) == capsys.readouterr()

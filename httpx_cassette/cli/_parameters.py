@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -27,6 +30,7 @@ __all__ = [
     "command_to_run",
     "file_argument",
     "find_exchange",
+    "import_option",
     "json_option",
     "key_argument",
     "needed",
@@ -270,3 +274,36 @@ def key_argument(name: str = "key", **options: Any) -> Callable[[_F], _F]:
 def json_option(text: str) -> Callable[[_F], _F]:
     """Make the option ``--json``, which is ``as_json`` in the callback."""
     return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def import_option() -> Callable[[_F], _F]:
+    """Make the option ``--import``; the modules are imported before the callback runs."""
+    return click.option(
+        "--import",
+        "modules",
+        metavar="MODULE",
+        multiple=True,
+        expose_value=False,
+        callback=_import,
+        help="import this module first, such as one that registers a wire format; may be repeated",
+    )
+
+
+def _import(context: click.Context, parameter: click.Parameter, modules: Sequence[str]) -> None:
+    """Import what the project registers, from the folder that the command is run in, as Python would.
+
+    Raises:
+        OptionError: One of the modules cannot be imported.
+    """
+    if not modules or context.resilient_parsing:
+        return
+    if not {"", os.getcwd()} & set(sys.path):  # An installed command has its own folder there instead.
+        sys.path.insert(0, os.getcwd())
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            raise OptionError(
+                f"{name} cannot be imported: {type(error).__name__}: {error}; give --import the name of a "
+                "module that can be imported from this folder, such as tests.conftest"
+            ) from error
