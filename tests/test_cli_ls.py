@@ -124,7 +124,10 @@ def test_what_is_left_out_is_said(folder: Path, capsys: pytest.CaptureFixture[st
     ("words", "said"),
     [
         ((), "the following arguments are required: FILE; see httpx-cassette ls --help"),
-        (("absent.jsonl",), "absent.jsonl: there is no such file"),
+        (
+            ("absent.jsonl",),
+            "absent.jsonl: there is no such file; name one that is there, or record it first",
+        ),
         (("-",), "a cassette cannot be read from a pipe; name its file"),
         ((".",), ".: the path is a folder; name a file in it, such as chat.jsonl"),
         (

@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+import httpx_cassette
 from httpx_cassette.cli import main
+from httpx_cassette.cli._parameters import _complete_key, find_exchange
 
 from ._recordings import exchange, key_of, line, make_file
 from .example_cassette import chat, chat_answer, example_lines, exchange_line, said, write_example
@@ -218,7 +222,7 @@ def test_a_file_that_is_none_is_one_sentence(path: str, capsys: pytest.CaptureFi
     reasons = {
         "-": "a cassette cannot be read from a pipe; name its file",
         ".": ".: the path is a folder; name a file in it, such as chat.jsonl",
-        "absent.jsonl": "absent.jsonl: there is no such file",
+        "absent.jsonl": "absent.jsonl: there is no such file; name one that is there, or record it first",
     }
 
     assert 1 == main(["show", path, "b8"])
@@ -275,6 +279,38 @@ def test_a_sample_alone_is_shown(folder: Path, capsys: pytest.CaptureFixture[str
     )
     assert shown(capsys, "a.jsonl", ":1") == shown(capsys, "a.jsonl", key_of("a").hex()[:4])
     assert 1 == main(["show", "a.jsonl", key_of("a").hex(), "--sample", "0"])
+
+
+def test_an_answer_that_is_damaged_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A replay would stop there; what was superseded by it is shown by its line."""
+    new = line("a", "one", gen=1).replace(b"one", b"two")
+    make_file(folder / "a.jsonl", line("a"), new)
+    key = key_of("a").hex()
+
+    assert 1 == main(["show", "a.jsonl", key])
+    assert (
+        f"Error: what {key[:12]} is answered with is damaged; "
+        "an older answer is shown by its line, such as :1\n"
+    ) == capsys.readouterr().err
+
+
+def test_one_recording_is_in_memory_at_a_time(folder: Path) -> None:
+    """Of those that a beginning fits one is kept, and a shell is offered keys without reading all lines."""
+    large = "x" * 100_000
+    make_file(folder / "a.jsonl", *(line("a", large, sample=number) for number in range(100)))
+    make_file(folder / "b.jsonl", *(line(number, large) for number in range(100)))
+    parameter = click.Argument(["key"])
+    context = click.Context(click.Command("show"))
+    context.params = {"file": "b.jsonl"}
+    tracemalloc.start()
+    found = find_exchange(httpx_cassette.open("a.jsonl"), key_of("a").hex()[:4], 50)
+    offered = _complete_key(context, parameter, "")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert 51 == found.line
+    assert [key_of(number).hex()[:12] for number in range(50)] == [each.value for each in offered]
+    assert peak < 3_000_000
 
 
 @pytest.mark.parametrize(

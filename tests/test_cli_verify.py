@@ -203,7 +203,7 @@ def test_all_files_are_looked_at(folder: Path, capsys: pytest.CaptureFixture[str
     assert 2 == main(["verify", "absent.jsonl", "bad.jsonl", "-", "good.jsonl"])
     assert (
         "bad.jsonl:1: damaged\n9 recordings in 2 files: 1 finding\n",
-        "Error: absent.jsonl: there is no such file\n"
+        "Error: absent.jsonl: there is no such file; name one that is there, or record it first\n"
         "Error: a cassette cannot be read from a pipe; name its file\n",
     ) == capsys.readouterr()
     assert 1 == main(["verify", "good.jsonl", "."])

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import httpx_cassette
-from httpx_cassette import CassetteError
+from httpx_cassette import Cassette, CassetteError
+from httpx_cassette._cassette import Spot
 from httpx_cassette._index import Damage
 from httpx_cassette.readers import Message, ToolCall
 
@@ -98,7 +99,8 @@ def test_recordings_are_found_by_the_beginning_of_their_fingerprint(path: Path) 
     recordings = httpx_cassette.open(path)
 
     assert [1, 7, 8] == [each.line for each in recordings.find("B869")]
-    assert [] == recordings.find("b00")
+    assert [1, 7, 8] == [each.line for each in recordings.find(next(iter(recordings)).fingerprint)]
+    assert [[], [], []] == [list(recordings.find(each)) for each in ("b00", "b" * 64, "z" * 64)]
     assert list(range(1, 9)) == [each.line for each in recordings.find("")]
     assert 6 == len(recordings.fingerprints)
 
@@ -117,7 +119,9 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(CassetteError) as folder:
         httpx_cassette.open(tmp_path)
 
-    assert f"{tmp_path}/a.jsonl: there is no such file" == str(absent.value)
+    assert f"{tmp_path}/a.jsonl: there is no such file; name one that is there, or record it first" == str(
+        absent.value
+    )
     assert f"{tmp_path}: the path is a folder; name a file in it, such as chat.jsonl" == str(folder.value)
 
 
@@ -285,3 +289,37 @@ def test_the_model_is_read_from_an_address_that_names_one(url: str, model: str, 
     (exchange,) = httpx_cassette.open(tmp_path / "a.jsonl")
 
     assert (model, model) == (exchange.model, exchange.usage.model)
+
+
+def test_finding_keeps_nothing_but_the_index(tmp_path: Path) -> None:
+    """Whatever a beginning fits, one line is in memory at a time; nothing is read that is not asked for."""
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        for number in range(160):
+            file.write(bare_line("a", "x" * 100_000, sample=number) + b"\n")
+    recordings = httpx_cassette.open(path)
+    tracemalloc.start()
+    counts = [sum(1 for _ in recordings.find(prefix)) for prefix in ("", "ca97", recordings.fingerprints[0])]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert [160] * 3 == counts
+    assert peak < 4_000_000
+
+
+def test_what_counts_of_a_key_is_worked_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is polled has thousands of lines, and each is looked up once, not once for each other."""
+    path = tmp_path / "a.jsonl"
+    lines = [bare_line("a", sample=number, gen=gen) for gen in (0, 1) for number in range(20)]
+    path.write_bytes(b"\n".join([*lines, *lines[-2:], b""]))
+    spots, looked = Cassette.spots, list[bytes]()
+
+    def count(cassette: Cassette, key: bytes) -> list[Spot]:
+        looked.append(key)
+        return spots(cassette, key)
+
+    monkeypatch.setattr(Cassette, "spots", count)
+    superseded = [each.line for each in httpx_cassette.open(path) if each.superseded]
+
+    assert [*range(1, 21), 39, 40] == superseded
+    assert 1 == len(looked)

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
@@ -126,10 +127,9 @@ def open_file(path: str) -> Cassette:
         OptionError: It is ``-``.
         CassetteError: There is no such file, or it is none.
     """
-    cassette = httpx_cassette.Cassette(_file_name(path))
-    if not cassette.exists:
-        raise CassetteError("there is no such file", path)
-    return cassette
+    from .._opened import cassette_at
+
+    return cassette_at(_file_name(path))
 
 
 def _file_name(path: str) -> str:
@@ -181,24 +181,38 @@ def find_exchange(recordings: Recordings, key: str, sample: int | None = None) -
     line = _LINE.fullmatch(key)
     if line is not None:
         return _at_line(recordings, int(line[1]))
-    found = recordings.find(key) if key else []
-    fingerprints = list(dict.fromkeys(exchange.fingerprint for exchange in found))
+    fingerprints: dict[str, None] = {}
+    there: list[int] = []
+    first = wanted = last = None
+    for exchange in recordings.find(key) if key else ():
+        # Nothing but the one that is meant is kept: a beginning may fit a large part of a file.
+        fingerprints[exchange.fingerprint] = None
+        if exchange.superseded or len(fingerprints) > 1:
+            last = exchange.line
+            continue
+        there.append(exchange.sample)
+        first = first or exchange
+        if exchange.sample == (sample or 0):
+            wanted = wanted or exchange
     if len(fingerprints) > 1:
-        shown = ", ".join(_apart(fingerprints)[:_LISTED])
+        shown = ", ".join(_apart(list(fingerprints))[:_LISTED])
         more = f" and {len(fingerprints) - _LISTED:,} more" if len(fingerprints) > _LISTED else ""
         raise OptionError(
             f"{len(fingerprints):,} calls of {recordings.path} begin with {key!r}: {shown}{more}"
         )
-    if not found:
+    if not fingerprints:
         raise OptionError(f"no recording of {recordings.path} begins with {key!r}{_nearest(recordings, key)}")
-    current = [exchange for exchange in found if not exchange.superseded]
-    wanted = [exchange for exchange in current if exchange.sample == (sample or 0)]
-    if not wanted and sample is None:
-        wanted = current
-    if not wanted:
-        there = ", ".join(str(exchange.sample) for exchange in current)
-        raise OptionError(f"{fingerprints[0][:12]} has no sample {sample}; there are {there}")
-    return wanted[0]
+    if first is None:
+        raise OptionError(
+            f"what {next(iter(fingerprints))[:12]} is answered with is damaged; an older answer is shown by "
+            f"its line, such as :{last}"
+        )
+    if wanted is None and sample is None:
+        wanted = first
+    if wanted is None:
+        samples = ", ".join(map(str, there))
+        raise OptionError(f"{next(iter(fingerprints))[:12]} has no sample {sample}; there are {samples}")
+    return wanted
 
 
 _LINE = re.compile(r":(\d{1,9})")
@@ -245,10 +259,13 @@ def _complete_key(
     from .._excerpt import cut
 
     try:
-        found = open_cassette(path).find(incomplete)[:_COMPLETED]
+        recordings = open_cassette(path)
+        # By the index: of what begins so, only what is offered is read, one line of each.
+        keys = (each for each in recordings.fingerprints if each.startswith(incomplete.lower()))
+        found = islice(filter(None, (next(recordings.find(key), None) for key in keys)), _COMPLETED)
+        items = {each.fingerprint[:12]: f"{each.model} {cut(each.question, 40)}".strip() for each in found}
     except CassetteError:
         return []
-    items = {each.fingerprint[:12]: f"{each.model} {cut(each.question, 40)}".strip() for each in found}
     return [CompletionItem(key, help=text) for key, text in items.items()]
 
 
