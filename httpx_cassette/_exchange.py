@@ -21,7 +21,7 @@ from ._recording import INCOMPARABLE, Recording
 from ._usage import Usage, model_in, usage_of
 from .readers import Message, ToolCall, read_answers, read_messages
 
-__all__ = ["Exchange"]
+__all__ = ["Exchange", "words_of_finish"]
 
 _T = TypeVar("_T")
 
@@ -107,8 +107,7 @@ class Exchange:
     @property
     def finish_words(self) -> str:
         """The finish reason as text."""
-        reasons = self.finish if isinstance(self.finish, list) else [self.finish]
-        return ", ".join(str(reason) for reason in reasons if reason is not None)
+        return words_of_finish(self.finish)
 
     @property
     def request(self) -> dict[str, Any]:
@@ -221,6 +220,12 @@ class Exchange:
         if isinstance(response.get("text"), str):
             return str(response["text"])
         return "" if not self.documents else "\n".join(_dumped(each) for each in self.documents)
+
+
+def words_of_finish(finish: Json) -> str:
+    """Return a finish reason, or those of several choices, as text."""
+    reasons = finish if isinstance(finish, list) else [finish]
+    return ", ".join(str(reason) for reason in reasons if reason is not None)
 
 
 #: Roles of the user, in the words of all formats.

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from httpx_cassette.cli import _terminal
+from httpx_cassette.cli._command import say, say_error
 from httpx_cassette.cli._terminal import Column, progress, show_bytes, show_json, show_lines, show_table
 
 #: What must not reach a terminal -> what is printed in its place.
@@ -184,3 +185,13 @@ def test_no_bar_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str]) 
         bar.advance(10)
 
     assert ("", "") == capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_that_is_said_is_obeyed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr as well, whoever says it; lines stay lines, but for what could not be done, which is one."""
+    hostile, shown = HOSTILE[name]
+    say(f"{hostile}\nb")
+    say_error(f"{hostile}\nb")
+
+    assert ("", f"{shown}\nb\nError: {shown}\\nb\n") == capsys.readouterr()

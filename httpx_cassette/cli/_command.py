@@ -29,7 +29,7 @@ from .._ledger import LEDGER_VARIABLE, Entry, read_entries
 from .._ledger_file import append
 from .._mode import MODE_VARIABLE, Mode, resolve_mode
 
-__all__ = ["CannotRun", "Watch", "counted", "run_command", "say", "told", "watched"]
+__all__ = ["CannotRun", "Watch", "counted", "run_command", "say", "say_error", "told", "watched"]
 
 #: Sent by the terminal to its whole foreground group, so to the command as well.
 _OF_TERMINAL = ("SIGINT", "SIGQUIT")
@@ -225,7 +225,19 @@ def counted(number: int, what: str, plural: str = "s") -> str:
 
 
 def say(text: str) -> None:
-    """Write a line to stderr, if there is one that takes it: nothing that is said changes a status."""
+    """Write a line or more to stderr, if there is one that takes it: nothing that is said changes a status.
+
+    It may quote a file, or what a server said: all but line ends is escaped that cannot be seen.
+    """
+    from .._excerpt import escape_lines  # Most runs have nothing to say.
+
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            print(text, file=sys.stderr, flush=True)
+            print(escape_lines(text), file=sys.stderr, flush=True)
+
+
+def say_error(text: str) -> None:
+    """Say what could not be done, in one line."""
+    from .._excerpt import escape
+
+    say(f"Error: {escape(text)}")

@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem, shell_complete
 from .. import __version__
 from .._errors import CassetteError
 from .._suggest import nearest_name
-from ._command import CannotRun, say
+from ._command import CannotRun, say_error
 
 __all__ = ["COMMANDS", "GROUP", "run_command_line"]
 
@@ -116,10 +116,10 @@ def run_command_line(words: Sequence[str]) -> int:
     except click.exceptions.Exit as left:  # ``--help`` and ``--version``.
         return left.exit_code
     except click.ClickException as error:
-        _say_error(_said(error, words))
+        say_error(_said(error, words))
         return 1
     except CassetteError as error:
-        _say_error(str(error))
+        say_error(str(error))
         return error.status if isinstance(error, CannotRun) else 1
     except (KeyboardInterrupt, click.Abort):
         return 128 + signal.SIGINT
@@ -127,13 +127,6 @@ def run_command_line(words: Sequence[str]) -> int:
         # Whoever read the output has seen enough (``| head``); what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-
-
-def _say_error(text: str) -> None:
-    from .._excerpt import escape
-
-    # It may quote a file.
-    say(f"Error: {escape(text)}")
 
 
 def _said(error: click.ClickException, words: Sequence[str]) -> str:

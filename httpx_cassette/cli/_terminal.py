@@ -1,9 +1,9 @@
 """What commands print: for people on a terminal, tab-separated and without colour for programs.
 
-Everything shown comes from files that nobody vouches for. So all of it goes through this module, which lets
-no control, bidirectional or format character through, nor a sequence that a terminal obeys: on a terminal and
-in a pipe alike, as what is piped is mostly looked at in the end. Bytes that are asked for as they are stored
-stay so in a pipe only.
+Everything shown comes from files that nobody vouches for. So all that is printed of it goes through this
+module, and what is said on stderr through ``say`` of ``_command``. Neither lets a control, bidirectional or
+format character through, nor a sequence that a terminal obeys: on a terminal and in a pipe alike, as what is
+piped is mostly looked at in the end. Bytes that are asked for as they are stored stay so in a pipe only.
 rich is imported where something is drawn, and nothing is drawn where nobody looks.
 """
 

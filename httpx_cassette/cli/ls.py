@@ -149,11 +149,11 @@ def _show(rows: Iterable[_Row], *, with_file: bool) -> None:
 
 
 def _cells(row: _Row) -> list[object]:
-    reasons = row.finish if isinstance(row.finish, list) else [row.finish]
-    finish = ", ".join(str(reason) for reason in reasons if reason is not None)
+    from .._exchange import words_of_finish
+
     return [
-        row.file, row.fingerprint[:12], row.at, row.dialect, row.model, finish, row.input_tokens,
-        row.output_tokens, row.ms, row.size, row.words,
+        row.file, row.fingerprint[:12], row.at, row.dialect, row.model, words_of_finish(row.finish),
+        row.input_tokens, row.output_tokens, row.ms, row.size, row.words,
     ]  # fmt: skip
 
 

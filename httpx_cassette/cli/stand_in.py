@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 
@@ -16,7 +15,7 @@ import click
 
 from .._exit import LEDGER_VARIABLE, is_named_for
 from ..stand_in import StandInServer
-from ._command import run_command
+from ._command import run_command, say, say_error
 from ._parameters import command_to_run
 
 __all__ = ["command", "run_stand_in"]
@@ -48,7 +47,7 @@ def run_stand_in(command: Sequence[str], port: int) -> int:
         server = StandInServer(port=port)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        print(f"Error: port {port} cannot be listened on: {reason}; give another: --port", file=sys.stderr)
+        say_error(f"port {port} cannot be listened on: {reason}; give another: --port")
         return 1
     with server:
         settings = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "stand-in"}
@@ -59,7 +58,7 @@ def run_stand_in(command: Sequence[str], port: int) -> int:
             return run_command(command, settings)
         for name, value in settings.items():
             print(f"export {name}={value}", flush=True)
-        print("no model, but it answers in OpenAI's chat format; Ctrl-C ends it", file=sys.stderr)
+        say("no model, but it answers in OpenAI's chat format; Ctrl-C ends it")
         # A shell that starts it in the background lets it ignore Ctrl-C, and ends it in this way.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):

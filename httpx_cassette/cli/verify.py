@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._errors import CassetteDamaged, CassetteError, CassetteVersionError
-from ._command import counted, say
+from ._command import counted, say, say_error
 from ._parameters import file_argument, import_option, json_option, open_file
 from ._terminal import progress, show_json, show_lines
 
@@ -48,7 +48,7 @@ def command(files: Sequence[str], as_json: bool) -> int:
         except CassetteError as error:
             # The other files are looked at all the same.
             failed += 1
-            say(f"Error: {_plain(str(error))}")
+            say_error(str(error))
     if not as_json:
         well = counted(found, "finding") if found else "nothing found"
         show_lines(f"{counted(lines, 'recording')} in {counted(len(files) - failed, 'file')}: {well}")
@@ -93,9 +93,3 @@ def _looked_at(cassette: Cassette, unjudged: Counter[str], note: Callable[[str],
             "registered here; name the module that registers it: --import MODULE"
         )
     return count
-
-
-def _plain(text: str) -> str:
-    from .._excerpt import escape
-
-    return escape(text)
