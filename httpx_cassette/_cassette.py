@@ -30,7 +30,7 @@ from ._open_file import OpenFile, open_file, sync_folder
 from ._recording import NewRecording, Recording
 from ._view import View
 
-__all__ = ["Appended", "Cassette", "Spot", "open_cassette"]
+__all__ = ["Appended", "Cassette", "Spot", "shared_cassette"]
 
 
 class Spot(NamedTuple):
@@ -492,7 +492,7 @@ _OPEN: weakref.WeakValueDictionary[str, Cassette] = weakref.WeakValueDictionary(
 _OPEN_LOCK = threading.Lock()
 
 
-def open_cassette(cassette: str | os.PathLike[str] | Cassette) -> Cassette:
+def shared_cassette(cassette: str | os.PathLike[str] | Cassette) -> Cassette:
     """Return the cassette of a path; transports on one path share one index.
 
     Raises:

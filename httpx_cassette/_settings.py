@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from ._allowed import Allowed, allowed_outside
 from ._call import Call, Json
-from ._cassette import Cassette, open_cassette
+from ._cassette import Cassette, shared_cassette
 from ._errors import CassetteMiss, OptionError
 from ._mode import Mode, resolve_mode
 from ._policy import DEFAULT_POLICY, KeyPolicy
@@ -201,7 +201,7 @@ def _read_shelf(cassette: Source | Sequence[Source], fsync: bool) -> Shelf:
         )
     if not sources:
         raise OptionError("an empty list names no cassette; give at least one path")
-    shelf = Shelf([open_cassette(source) for source in sources])
+    shelf = Shelf([shared_cassette(source) for source in sources])
     if not isinstance(sources[-1], Cassette):
         shelf.written.fsync = fsync
     return shelf

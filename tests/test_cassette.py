@@ -16,7 +16,7 @@ import pytest
 
 from httpx_cassette import _open_file
 from httpx_cassette._call import Json
-from httpx_cassette._cassette import Cassette, open_cassette
+from httpx_cassette._cassette import Cassette, shared_cassette
 from httpx_cassette._errors import CassetteDamaged, CassetteError, CassetteReadOnly
 from httpx_cassette._index import Damage
 from httpx_cassette._line import MAX_LINE, MAX_NUMBER, is_intact, seal, tear_note
@@ -828,7 +828,7 @@ def test_descriptors_are_given_back() -> None:
 def test_what_is_no_path_is_refused(path: Any) -> None:
     """A mistake is named where it is made, however the cassette is opened."""
     expected = f"{path!r} is not the path of a cassette file; write it like 'tests/cassettes/chat.jsonl'"
-    for make in (Cassette, open_cassette):
+    for make in (Cassette, shared_cassette):
         with pytest.raises(CassetteError) as caught:
             make(path)
         assert expected == str(caught.value)
@@ -854,10 +854,10 @@ def test_a_path_below_a_file_is_an_error() -> None:
 def test_two_names_of_a_file_are_one_cassette(tmp_path: Path) -> None:
     """Transports on one file share one index, by whatever path they name it."""
     Path("link.jsonl").symlink_to(PATH)
-    cassette = open_cassette(PATH)
+    cassette = shared_cassette(PATH)
 
-    assert cassette is open_cassette(str(tmp_path / "c.jsonl")) is open_cassette("link.jsonl")
-    assert cassette is open_cassette(cassette)
+    assert cassette is shared_cassette(str(tmp_path / "c.jsonl")) is shared_cassette("link.jsonl")
+    assert cassette is shared_cassette(cassette)
     assert cassette is not Cassette(PATH)
     assert str(tmp_path / "c.jsonl") == cassette.real_path
     assert "<Cassette c.jsonl>" == repr(cassette)
@@ -955,14 +955,14 @@ def test_opening_costs_nothing_at_any_size() -> None:
 def test_a_file_that_is_gone_is_not_answered_from_by_a_new_transport(tmp_path: Path) -> None:
     """Who deletes a cassette, or puts another in its place, means it; what is open already goes on."""
     path = tmp_path / "c.jsonl"
-    old = open_cassette(path)
+    old = shared_cassette(path)
     old.append(exchange("a"))
-    assert old is open_cassette(path)
+    assert old is shared_cassette(path)
     path.unlink()
 
-    new = open_cassette(path)
+    new = shared_cassette(path)
 
     assert new is not old
     assert (1, 0) == (len(old), len(new))
     path.write_bytes(b"")
-    assert open_cassette(path) is new
+    assert shared_cassette(path) is new

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from httpx_cassette import _cassette
-from httpx_cassette._cassette import Cassette, open_cassette
+from httpx_cassette._cassette import Cassette, shared_cassette
 from httpx_cassette._line import is_intact
 
 from ._recordings import ask, exchange, line, make_file
@@ -95,7 +95,7 @@ def test_a_child_has_locks_and_a_writer_of_its_own(tmp_path: Path) -> None:
 
     assert inherited is not cassette._writer
     assert ["a", "b"] == [ask(reader, name) for name in "ab"]
-    assert open_cassette(cassette) is cassette
+    assert shared_cassette(cassette) is cassette
 
 
 # -- disks ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._block import OpenCassette
-from .._cassette import Cassette, open_cassette
+from .._cassette import Cassette, shared_cassette
 from .._errors import OptionError
 from .._guard import read_guard
 from .._project import project_defaults
@@ -119,7 +119,7 @@ class Opener:
             del files[0]
         strict = _read_strict(project.suite.get("strict", False)) if self._strict is None else self._strict
         for file in files:
-            cassette = open_cassette(file)
+            cassette = shared_cassette(file)
             cassette.strict = strict
             self._cassettes[cassette.real_path] = cassette
         options = dict(choice.options)
