@@ -203,8 +203,24 @@ def test_the_facts_are_one_object(capsys: pytest.CaptureFixture[str]) -> None:
             ("b8", "--chunk-size", "0"),
             "argument --chunk-size: 0 is not in the range x>=1; see httpx-cassette show --help",
         ),
+        (
+            (":1", "--sample", "7"),
+            "argument --sample: not allowed with :1, which is the line of one answer; "
+            "see httpx-cassette show --help",
+        ),
+        (
+            (":1", "--raw", "--json"),
+            "argument --json: not allowed with argument --raw; see httpx-cassette show --help",
+        ),
+        (
+            ("cfc4", "--json", "--stream"),
+            "argument --json: not allowed with argument --stream; see httpx-cassette show --help",
+        ),
     ],
-    ids=["near", "not-near", "empty", "line", "sample", "no-stream", "no-key", "chunk-size"],
+    ids=[
+        *("near", "not-near", "empty", "line", "sample", "no-stream", "no-key", "chunk-size"),
+        *("sample-of-a-line", "json-of-a-line", "json-of-a-stream"),
+    ],
 )  # fmt: skip
 def test_a_key_of_nothing_is_one_sentence(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]

@@ -177,9 +177,14 @@ def find_exchange(recordings: Recordings, key: str, sample: int | None = None) -
 
     Raises:
         OptionError: It names none, or recordings of several fingerprints.
+        UsageError: A sample is asked for, and the key is a line, which is one answer.
     """
     line = _LINE.fullmatch(key)
     if line is not None:
+        if sample is not None:
+            raise click.UsageError(
+                f"argument --sample: not allowed with {key}, which is the line of one answer"
+            )
         return _at_line(recordings, int(line[1]))
     fingerprints: dict[str, None] = {}
     there: list[int] = []

@@ -43,6 +43,8 @@ def command(file: str, key: str, part: str | None, chunk_size: int, sample: int 
     KEY is how its fingerprint begins, or : and the number of its line. Where a call was recorded anew, the
     answer is shown that is replayed; an older one is shown by its line.
     """
+    if part is not None and as_json:
+        raise click.UsageError(f"argument --json: not allowed with argument --{part}")
     exchange = find_exchange(open_cassette(file), key, sample)
     if part == "raw":
         show_bytes(exchange.raw + b"\n")
