@@ -72,7 +72,22 @@ def test_a_command_finds_the_stand_in_and_its_status_is_kept(loopback: None) -> 
     done = run("stand-in", "--port", str(port), "--", sys.executable, "-c", program)
 
     assert (7, f"http://127.0.0.1:{port}/v1 stand-in\n") == (done.returncode, done.stdout)
-    assert "[default: 8377]" in run("stand-in", "--help").stdout
+
+
+def test_the_stand_in_says_where_it_listens() -> None:
+    """The port is always the same, because the address is part of every key."""
+    assert (
+        "Usage: httpx-cassette stand-in [--port PORT] [-- COMMAND ...]\n"
+        "\n"
+        "  Run a command with OPENAI_BASE_URL set to a stand-in for a model; or serve\n"
+        "  till Ctrl-C.\n"
+        "\n"
+        "Options:\n"
+        "  --port PORT  where to listen; 0 is anywhere  [default: 8377]\n"
+        "  -h, --help   Show this message and exit.\n"
+        "\n"
+        "  Example: HTTPX_CASSETTE_MODE=record httpx-cassette stand-in -- python app.py\n"
+    ) == run("stand-in", "--help", COLUMNS="80").stdout
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import click
@@ -9,6 +11,7 @@ import pytest
 
 from httpx_cassette.cli._group import COMMANDS, GROUP
 
+from .blocks import find_blocks
 from .cli_page import ELSEWHERE, EXAMPLES, FILE, render
 
 ROOT = FILE.parent.parent
@@ -38,13 +41,30 @@ def test_every_command_has_help_and_an_example(name: str) -> None:
     assert (name in EXAMPLES) != (name in ELSEWHERE)
 
 
+def run_in_the_readme() -> set[str]:
+    """Return the commands that stand in the README to be run, as ``tests/test_readme.py`` runs it."""
+    blocks = find_blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    shell = [block.text for block in blocks if block.language == "sh"]
+    return {name for text in shell for name in re.findall(r"(?m)^(?:\w+=\S+ )*httpx-cassette ([\w-]+)", text)}
+
+
+def run_in(path: Path) -> set[str]:
+    """Return the commands that a file of tests runs: the first words of each ``run("...")``."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    return {
+        str(call.args[0].value)
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "run"
+        if call.args and isinstance(call.args[0], ast.Constant)
+    }
+
+
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_what_is_run_elsewhere_is(name: str) -> None:
-    """The command stands in the file that is said to run it, or in the page that this file runs."""
-    text = Path(ROOT, ELSEWHERE[name]).read_text(encoding="utf-8")
-    page = (ROOT / "README.md").read_text(encoding="utf-8") if "readme" in ELSEWHERE[name] else text
+    """Where it is said to be: in a block of the README, or in a file of tests."""
+    is_readme = ELSEWHERE[name] == "tests/test_readme.py"
 
-    assert f"httpx-cassette {name}" in page or f'"{name}"' in page
+    assert name in (run_in_the_readme() if is_readme else run_in(ROOT / ELSEWHERE[name]))
 
 
 def test_every_command_is_a_module_of_its_own() -> None:
