@@ -126,10 +126,20 @@ def _fault_of_key(recording: Recording) -> str | None:
         if recomputed_key(recording, now, request=request) == key:
             return None
         if now is not written and recomputed_key(recording, written) == key:
-            return f"recorded as {written.name}, and such a call is {now.name} by now: none finds it any more"
+            return (
+                f"recorded as {written.name}, and such a call is {now.name} by now: none finds it any more; "
+                f"{_ANEW}"
+            )
     except INCOMPARABLE:
-        return "it holds no request that a key can be computed of"
-    return "its key is not that of its request: edited by hand, or written by something else"
+        return f"it holds no request that a key can be computed of; restore the line, or {_ANEW}"
+    return (
+        "its key is not that of its request: edited by hand, or written by something else; "
+        f"restore the line, or {_ANEW}"
+    )
+
+
+#: What can be done about a recording that no call finds.
+_ANEW = "record the call again with HTTPX_CASSETTE_MODE=rerecord"
 
 
 def recognised(request: dict[str, Json]) -> Dialect:

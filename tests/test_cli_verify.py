@@ -54,7 +54,12 @@ HEAD = b'{"v":1,"kv":1,"key":"%b","sample":0,"gen":0,"at":"","dialect":"openai-c
 REQUEST = b',"request":{"method":"POST","url":"https://api.openai.com/v1/chat/completions","json":{}}'
 UNREADABLE = "the recording has no answer that can be read"
 UNMADE = "the recording has no answer that can be made"
-NO_KEY = "its key is not that of its request: edited by hand, or written by something else"
+ANEW = "record the call again with HTTPX_CASSETTE_MODE=rerecord"
+NO_KEY = (
+    "its key is not that of its request: edited by hand, or written by something else; "
+    f"restore the line, or {ANEW}"
+)
+NO_REQUEST = f"it holds no request that a key can be computed of; restore the line, or {ANEW}"
 
 #: What is in a file -> what is found, with its line.
 DAMAGE: dict[str, tuple[bytes, list[str]]] = {
@@ -156,11 +161,11 @@ DAMAGE: dict[str, tuple[bytes, list[str]]] = {
     ),
     "no request": (
         seal(HEAD + b'{"status":200,"text":""},"request":7') + b"\n",
-        ["1: it holds no request that a key can be computed of"],
+        [f"1: {NO_REQUEST}"],
     ),
     "no policy": (
         resealed(ONE, lambda line: line.replace(b',"sum"', b',"policy":{"nonsense":1},"sum"')) + b"\n",
-        ["1: it holds no request that a key can be computed of"],
+        [f"1: {NO_REQUEST}"],
     ),
 }  # fmt: skip
 
@@ -275,7 +280,10 @@ def test_a_call_that_has_a_table_by_now_is_told(folder: Path, capsys: pytest.Cap
     data = json.dumps(members, separators=(",", ":")).encode()[:-1]
     (folder / "a.jsonl").write_bytes(seal(data) + b"\n")
 
-    said_ = "a.jsonl:1: recorded as generic, and such a call is openai-chat by now: none finds it any more"
+    said_ = (
+        "a.jsonl:1: recorded as generic, and such a call is openai-chat by now: none finds it any more; "
+        f"{ANEW}"
+    )
     assert (2, [said_, "1 recording in 1 file: 1 finding"]) == verified(capsys, "a.jsonl")
 
 
