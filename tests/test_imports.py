@@ -20,6 +20,7 @@ from typing import NamedTuple
 import pytest
 
 import httpx_cassette
+from httpx_cassette import _opened
 from httpx_cassette._process import USED_VARIABLE
 
 PACKAGE = Path(httpx_cassette.__file__).parent

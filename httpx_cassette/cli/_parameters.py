@@ -140,9 +140,7 @@ def _file_name(path: str) -> str:
 
 def tell_what_is_left_out(recordings: Recordings) -> None:
     """Say on stderr which lines of a cassette were passed over; it was read before."""
-    from .._excerpt import escape
-
-    path = escape(recordings.path)
+    path = recordings.path
     # All lines were read by now: this reads none.
     damaged = recordings.damaged
     if damaged:

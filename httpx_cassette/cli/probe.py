@@ -132,14 +132,14 @@ def _address(call: Call) -> str:
 
 def _announce(what: str, number: int, each: Decimal | None, most: Decimal | None) -> None:
     if each is None:
-        say(_plain(f"{what}; what they will cost is not known"))
+        say(f"{what}; what they will cost is not known")
         if most is not None:
             raise OptionError(
                 "--max-cost cannot be held to, as the price is not known: it takes the extra cost, and a "
                 "recording of a model that has a price"
             )
         return
-    say(_plain(f"{what}; about ${each:.6f} each, ${each * number:.6f} together"))
+    say(f"{what}; about ${each:.6f} each, ${each * number:.6f} together")
     if most is not None and each * number > most:
         raise OptionError(f"that is more than --max-cost {most} allows; nothing was sent")
 
@@ -224,9 +224,3 @@ def _facts(found: Any, cost: float | None) -> dict[str, Any]:
             for answer in found.answers
         ],
     }
-
-
-def _plain(text: str) -> str:
-    from .._excerpt import escape
-
-    return escape(text)

@@ -13,7 +13,7 @@ import click
 
 from .._errors import CassetteError
 from .._secret_search import Found
-from ._command import counted, say
+from ._command import counted, say_error
 from ._files import Chosen
 from ._parameters import json_option
 from ._terminal import progress, show_json, show_lines
@@ -58,7 +58,7 @@ def command(paths: Sequence[str], has_pii: bool, has_names: bool, as_json: bool)
         except CassetteError as error:
             chosen.failed.append(error)
     for failure in chosen.failed:
-        say(f"Error: {_plain(str(failure))}")
+        say_error(str(failure))
     if not as_json:
         well = counted(found, "finding") if found else "nothing found"
         show_lines(f"{counted(files, 'file')} scanned: {well}")
@@ -234,9 +234,3 @@ def _tell(path: str, finding: _Finding, search: Search, as_json: bool) -> None:
     if found.digest:
         words.append(f"[{found.digest}]")
     show_lines(" ".join(words))
-
-
-def _plain(text: str) -> str:
-    from .._excerpt import escape
-
-    return escape(text)
