@@ -42,8 +42,14 @@ FRESH_SINCE_VARIABLE = "HTTPX_CASSETTE_FRESH_SINCE"
 MAX_CALLS_VARIABLE = "HTTPX_CASSETTE_MAX_CALLS"
 
 #: Calls that SDKs make unasked, that nobody wants recorded, and whose failure they shrug off:
-#: huggingface_hub asks which agent harnesses there are, cerebras_cloud_sdk warms up its connection.
-KNOWN_PROBES = ("https://huggingface.co/api/agent-harnesses", "https://api.cerebras.ai/v1/tcp_warming")
+#: huggingface_hub asks which agent harnesses there are, cerebras_cloud_sdk warms up its connection, and
+#: litellm fetches its table of prices when it is imported, in a thread as well; without an answer it takes
+#: the one that comes with it (litellm/litellm_core_utils/get_model_cost_map.py).
+KNOWN_PROBES = (
+    "https://huggingface.co/api/agent-harnesses",
+    "https://api.cerebras.ai/v1/tcp_warming",
+    "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json",
+)
 
 
 @dataclass(frozen=True, slots=True)

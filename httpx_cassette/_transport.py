@@ -79,7 +79,7 @@ class Serving:
         redact: What must not reach the file besides credentials: a :class:`Redaction`.
         passthrough: Hosts, URL prefixes or a predicate on the call: really called in every mode, never
             stored.
-        ignore: The same for calls that are answered 404 here and never stored. Two known probes always are.
+        ignore: The same for calls that are answered 404 here and never stored. Three known probes always are.
         samples: How many answers to keep for one fingerprint; replayed in order, the last repeats.
         record_statuses: Which status codes are stored, such as ``(200, "4xx")``; 2xx and 3xx by default.
         max_calls: This transport stops a run that would make one more real call. What

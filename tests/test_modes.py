@@ -440,7 +440,11 @@ async def test_passthrough_is_really_called_and_never_stored(colour: Colour, tmp
 async def test_known_probes_and_own_ones_are_answered_here(colour: Colour, tmp_path: Path) -> None:
     """What an SDK asks unasked gets a 404 without a call, in every mode."""
     path = tmp_path / "chat.jsonl"
-    probes = ["https://huggingface.co/api/agent-harnesses", "https://api.cerebras.ai/v1/tcp_warming"]
+    probes = [
+        "https://huggingface.co/api/agent-harnesses",
+        "https://api.cerebras.ai/v1/tcp_warming",
+        "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json",
+    ]
     for mode in ("replay", "record", "live"):
         async with colour.client(path, mode=mode, ignore="telemetry.test") as client:
             for url in (*probes, "https://telemetry.test/ping"):
@@ -451,7 +455,7 @@ async def test_known_probes_and_own_ones_are_answered_here(colour: Colour, tmp_p
                     response.json(),
                     served(response).outcome,
                 )
-            assert 3 == client.transport.stats.ignored
+            assert 4 == client.transport.stats.ignored
     assert not path.exists()
     async with colour.client(path, ignore=None) as client:
         with pytest.raises(CassetteMiss):

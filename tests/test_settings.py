@@ -362,8 +362,12 @@ def test_calls_are_named_by_host_url_or_predicate(
 
 
 def test_probes_are_ignored_unless_that_is_switched_off() -> None:
-    """Two known ones, and what is added to them."""
-    probes = ["https://huggingface.co/api/agent-harnesses", "https://api.cerebras.ai/v1/tcp_warming"]
+    """Three known ones, and what is added to them."""
+    probes = [
+        "https://huggingface.co/api/agent-harnesses",
+        "https://api.cerebras.ai/v1/tcp_warming",
+        "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json",
+    ]
     for option, extra in (
         ((), []),
         ("a.example", ["https://a.example/"]),

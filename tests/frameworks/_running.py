@@ -97,6 +97,6 @@ def environment(url: str, mode: str) -> dict[str, str]:
         "OPENAI_BASE_URL": url,
         "ANTHROPIC_API_KEY": "stand-in",
         "ANTHROPIC_BASE_URL": url.removesuffix("/v1"),
-        # Or litellm asks GitHub for the prices of models when it is imported.
+        # Or litellm asks GitHub for the prices of models when it is imported outside of a block, and waits.
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }

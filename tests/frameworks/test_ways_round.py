@@ -68,18 +68,6 @@ ROUNDS = {
         """,
         _MISSED.format("POST https://api.openai.com/v1/traces/ingest"),
     ),
-    "the prices that litellm fetches when it is imported": Round(
-        "litellm>=1",
-        """
-        import os
-
-        del os.environ["LITELLM_LOCAL_MODEL_COST_MAP"]
-        import litellm
-        """,
-        _MISSED.format(
-            "GET https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
-        ),
-    ),
 }
 
 INSTALLED = [name for name, each in ROUNDS.items() if is_installed(each.needs)]
@@ -111,3 +99,31 @@ def test_what_goes_round_ends_with_2(tmp_path: Path, name: str) -> None:
     ]
     assert (2, "") == (ended.returncode, ended.stdout), ended.stderr
     assert [ROUNDS[name].said] == told[:1]
+
+
+PRICES = """
+import os
+
+del os.environ["LITELLM_LOCAL_MODEL_COST_MAP"]
+from httpx_cassette import use_cassette
+
+with use_cassette("none.jsonl", guard=True) as block:
+    import threading
+
+    import litellm
+
+    for thread in threading.enumerate():
+        if thread.daemon:
+            thread.join(20)
+    print(block.stats.ignored > 0, block.stats.live, len(litellm.model_cost) > 100)
+"""
+
+
+@pytest.mark.skipif(not is_installed("litellm>=1"), reason="litellm is not installed")
+def test_the_prices_that_litellm_fetches_are_no_miss(tmp_path: Path) -> None:
+    """They are asked for at its import and again in a thread: it gets a 404 and takes its own."""
+    (tmp_path / "program.py").write_text(PRICES)
+
+    ended = run_as_a_program(tmp_path, "http://127.0.0.1:9/v1", "program")
+
+    assert (0, "True 0 True\n") == (ended.returncode, ended.stdout), ended.stderr
