@@ -27,7 +27,7 @@ API = "https://api.openai.com/v1"
 RUN_ELSEWHERE = (
     "pip install nox && nox -s demo",
     "pip install nox && nox -s tests",
-    "pip install 'httpx_cassette[cli,httpx2]'",
+    "pip install '.[cli,httpx2]'",
 )
 
 
