@@ -43,3 +43,18 @@ def test_every_framework_has_programs_of_both_colours() -> None:
     for name in needed:
         texts = [program.text for program in PROGRAMS if program.needs.startswith(name)]
         assert {True, False} == {"asyncio.run" in text for text in texts}, name
+
+
+def test_every_framework_says_how_it_is_installed() -> None:
+    """The line stands below the title, and names what the programs import."""
+    sections = re.findall(r"^## ([a-z-]+)\n\n(.*)\n", PAGE.read_text(encoding="utf-8"), re.M)
+    install = "Install it with `pip install '.[httpx2]' {}`."
+
+    assert [
+        ("langchain", install.format("langchain langchain-openai langchain-anthropic")),
+        ("pydantic-ai", install.format("'pydantic-ai-slim[openai,anthropic]'")),
+        ("openai-agents", install.format("openai-agents")),
+        ("litellm", install.format("litellm")),
+        ("dspy", install.format("dspy")),
+        ("instructor", install.format("instructor")),
+    ] == sections
