@@ -31,6 +31,9 @@ _HIDE = "__tracebackhide__"
 #: Tests that are named where something happened in many.
 _TESTS = 10
 
+#: Models that are named where the prices do not know them.
+_MODELS = 3
+
 _EXPECTED = "  if it is meant: with httpx_cassette.expected_miss(): ... takes it back"
 
 
@@ -124,7 +127,8 @@ def unused_test(test: str, path: str) -> str:
         f"{name} stands in the place of the transport of httpx, and was asked instead" for name in others
     ]
     reasons += [
-        "its client goes round httpx, as aiohttp, boto3 and sockets do: --cassette-guard shows who connects",
+        "its client goes round httpx, as aiohttp, boto3 and sockets do: --cassette-guard shows who connects "
+        "to another machine",
         "its client was given a transport of its own: a mock, or another CassetteTransport",
         "the calls were made by a process that the test started: it has no part in the cassette",
     ]
@@ -235,12 +239,16 @@ def summary(suite: Suite, stopped: Iterable[Stopped]) -> list[str]:
 def _saved(used: list[Use]) -> str:
     from .._usage import Usage
 
-    tokens = seconds = 0.0
+    tokens = uncounted = 0
+    seconds = 0.0
     for use in used:
         usage = Usage(*use.tokens)
+        if usage.input_tokens is None and usage.output_tokens is None:
+            uncounted += use.replayed
         tokens += ((usage.input_tokens or 0) + (usage.output_tokens or 0)) * use.replayed
         seconds += use.milliseconds / 1000 * use.replayed
-    parts = [f"saved {tokens:,.0f} tokens and {_duration(seconds)}"]
+    counted = _tokens(tokens, uncounted, sum(use.replayed for use in used))
+    parts = [f"saved {counted}{_duration(seconds)}"]
     money = _money(used)
     if money:
         parts.append(money)
@@ -248,6 +256,14 @@ def _saved(used: list[Use]) -> str:
     if oldest:
         parts.append(f"oldest recording used: {_age(oldest)}")
     return "; ".join(parts)
+
+
+def _tokens(tokens: int, uncounted: int, answers: int) -> str:
+    """Return what stands before the time: nothing, where no answer says what it took."""
+    if uncounted == answers:
+        return ""
+    say = f" ({uncounted:,} {'answer says' if uncounted == 1 else 'answers say'} none)" if uncounted else ""
+    return f"{tokens:,} {'token' if tokens == 1 else 'tokens'}{say} and "
 
 
 def _money(used: list[Use]) -> str | None:
@@ -258,17 +274,34 @@ def _money(used: list[Use]) -> str | None:
     if table is None:
         return None
     total, unknown = Decimal(0), 0
+    models: set[str] = set()
     for use in used:
-        cost = table.cost(Usage(*use.tokens), use.at)
+        usage = Usage(*use.tokens)
+        cost = table.cost(usage, use.at)
         if cost is None:
             unknown += use.replayed
+            # Not of an answer that says nothing of tokens: its model may have a price.
+            if usage.model and usage.input_tokens is not None:
+                models.add(usage.model)
         else:
             total += cost * use.replayed
     calls = sum(use.replayed for use in used)
-    without = f", without {unknown:,} of {calls:,} calls that it has no price for" if unknown else ""
+    named = _listed(sorted(models))
+    which = f" ({named})" if named else ""
+    without = f", without {unknown:,} of {calls:,} calls that it has no price for{which}" if unknown else ""
     # The answers of a small suite cost less than a cent.
     saved = f"${total:,.2f}" if total >= 1 else f"${total:.4f}"
-    return f"{saved} by {table.name}{without}" if unknown < calls else f"no price in {table.name}"
+    if unknown < calls:
+        return f"{saved} by {table.name}{without}"
+    return f"no price{f' for {named}' if named else ''} in {table.name}"
+
+
+def _listed(models: list[str]) -> str:
+    from .._excerpt import escape
+
+    more = f" and {len(models) - _MODELS:,} more" if len(models) > _MODELS else ""
+    # A server said the names.
+    return escape(f"{', '.join(models[:_MODELS])}{more}")
 
 
 def _duration(seconds: float) -> str:

@@ -190,7 +190,7 @@ _RULES = [
     (re.compile(r", \d+ warnings?\b"), ""),
     (re.compile(r"0x[0-9a-f]{6,}"), "<address>"),
     # Not installed on every Python; what a run saved is told by tests of its own.
-    (re.compile(r"; no price in genai-prices [^;\n]+"), ""),
+    (re.compile(r"; no price(?: for [^;\n]+)? in genai-prices [^;\n]+"), ""),
 ]
 
 

@@ -338,6 +338,22 @@ def test_a_config_that_is_no_dict_is_refused(tested: Tested) -> None:
     )
 
 
+def test_no_chunk_size_is_no_skipped_test(tested: Tested) -> None:
+    """An empty list is told to be no size; pytest alone would pass over the test."""
+    ended = tested(
+        test_it="""
+    @pytest.mark.cassette(chunk_size=[])
+    def test_it():
+        ask()
+    """
+    )
+
+    assert 1 == ended.status
+    assert [
+        "OptionError: chunk_size=[] runs the test with no size at all; give it at least one"
+    ] == failure(ended.told)
+
+
 def test_chunk_sizes_need_a_test_function(tested: Tested) -> None:
     """A method of unittest cannot run once for each of them."""
     ended = tested(

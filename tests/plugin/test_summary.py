@@ -468,12 +468,14 @@ class Prices(PriceTable):
 
     def cost(self, usage: Usage, at: str) -> Decimal | None:
         """Return the price."""
-        return Decimal(usage.input_tokens or 0) / 1000 if usage.model == "known" else None
+        if usage.input_tokens is None or usage.model != "known":
+            return None
+        return Decimal(usage.input_tokens) / 1000
 
 
 def use(line: int, model: str = "known", *, replayed: int = 1, asked: int | None = 1_000, **more: Any) -> Use:
     """Return a recording that was used."""
-    usage = Usage(asked, 200 if asked else None, 0, model, URL)
+    usage = Usage(asked, more.pop("answered", 200) if asked else None, 0, model, URL)
     at = more.pop("at", datetime.datetime.now(datetime.timezone.utc).isoformat())
     return Use("c.jsonl", line, "f" * 64, at, more.pop("milliseconds", 500), tuple(usage), replayed, **more)
 
@@ -515,7 +517,23 @@ def test_what_was_saved_is_that_of_every_replay(no_prices: None) -> None:
     assert (
         "saved 4,800 tokens and 2.0 s; oldest recording used: today" == lines(use(1, replayed=3), use(2))[1]
     )
-    assert "saved 0 tokens and 0.5 s; oldest recording used: today" == lines(use(1, asked=None))[1]
+
+
+def test_what_says_no_tokens_is_not_counted_as_none(no_prices: None) -> None:
+    """Beside others it is named, once for each answer; alone, only the time is told."""
+    told = [
+        lines(use(1, asked=None))[1],
+        lines(use(1), use(2, asked=None))[1],
+        lines(use(1), use(2, asked=None, replayed=3))[1],
+        lines(use(1, asked=1, answered=0))[1],
+    ]
+
+    assert [
+        "saved 0.5 s; oldest recording used: today",
+        "saved 1,200 tokens (1 answer says none) and 1.0 s; oldest recording used: today",
+        "saved 1,200 tokens (3 answers say none) and 2.0 s; oldest recording used: today",
+        "saved 1 token and 0.5 s; oldest recording used: today",
+    ] == told
 
 
 @pytest.mark.parametrize(
@@ -563,11 +581,21 @@ def test_the_oldest_recording_has_an_age(no_prices: None, at: datetime.timedelta
         (
             (use(1), use(2, "unknown", replayed=3)),
             "$1.00 by genai-prices 1, newest price of 2026-11-09, "
-            "without 3 of 4 calls that it has no price for",
+            "without 3 of 4 calls that it has no price for (unknown)",
         ),
-        ((use(1, "unknown"),), "no price in genai-prices 1, newest price of 2026-11-09"),
+        ((use(1, "unknown"),), "no price for unknown in genai-prices 1, newest price of 2026-11-09"),
+        (
+            tuple(use(number, f"{name}\x1b") for number, name in enumerate("dbcabe", 1)),
+            "no price for a\\u001b, b\\u001b, c\\u001b and 2 more in genai-prices 1, newest price of 2026-11-09",
+        ),
+        ((use(1, asked=None),), "no price in genai-prices 1, newest price of 2026-11-09"),
+        (
+            (use(1), use(2, asked=None)),
+            "$1.00 by genai-prices 1, newest price of 2026-11-09, "
+            "without 1 of 2 calls that it has no price for",
+        ),
     ],
-    ids=["one", "cents", "many", "some unknown", "unknown"],
+    ids=["one", "cents", "many", "some unknown", "unknown", "many unknown", "not counted", "some not counted"],
 )
 def test_money_is_told_with_the_table_it_is_from(prices: None, uses: tuple[Use, ...], money: str) -> None:
     """What has no price is counted, and not estimated."""
