@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ from httpx_cassette.cli import main
 from httpx_cassette.stand_in import StandInServer
 
 from .asking import Ended, Folder, report
+from .example_cassette import write_example
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -61,6 +63,63 @@ def test_the_demo_keeps_its_files_on_request(tmp_path: Path) -> None:
     assert {"app.py", "chat.jsonl"} == {path.name for path in tmp_path.iterdir()}
     assert 1 == second.returncode
     assert f"Error: {tmp_path / 'chat.jsonl'} exists already; name an empty folder.\n" == second.stderr
+
+
+def test_the_demo_is_kept_in_no_file(tmp_path: Path) -> None:
+    """What is there already is no folder: one sentence, and the file stays."""
+    file = tmp_path / "notes"
+    file.write_text("mine")
+
+    done = run("demo", "--keep", str(file))
+
+    said = f"Error: --keep {file} cannot be made a folder: File exists; name an empty one\n"
+    assert (1, "", said, "mine") == (done.returncode, done.stdout, done.stderr, file.read_text())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a disk that is always full")
+@pytest.mark.parametrize(
+    "words",
+    [("ls", "chat.jsonl"), ("ls", "many.jsonl"), ("show", "chat.jsonl", ":4", "--stream"), ("--version",)],
+    ids=["little", "much", "bytes", "version"],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_an_output_that_is_full_is_told(tmp_path: Path, words: tuple[str, ...], unbuffered: str) -> None:
+    """In one sentence, whether the output was still buffered or not."""
+    write_example(tmp_path / "chat.jsonl")
+    lines = (tmp_path / "chat.jsonl").read_bytes()
+    (tmp_path / "many.jsonl").write_bytes(lines * 40)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "httpx_cassette", *words],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    said = "Error: the output cannot be written: No space left on device\n"
+    assert (1, said) == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EIO, "Input/output error", "chat.jsonl"), "chat.jsonl: Input/output error"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (OSError("out of luck"), "out of luck"),
+    ],
+    ids=["file", "no file", "words"],
+)
+def test_what_the_system_refuses_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, said: str
+) -> None:
+    """Whatever a command did not expect of it: one sentence with the file, and no traceback."""
+
+    def refused(*words: object) -> None:
+        raise error
+
+    monkeypatch.setattr("httpx_cassette.cli.ls.open_cassette", refused)
+
+    assert 1 == main(["ls", "chat.jsonl"])
+    assert ("", f"Error: {said}\n") == tuple(capsys.readouterr())
 
 
 def test_a_command_finds_the_stand_in_and_its_status_is_kept(loopback: None) -> None:

@@ -9,6 +9,7 @@ Nothing here knows what a command does.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -53,6 +54,9 @@ _NAME = "httpx-cassette"
 #: Set by the script that a shell runs at each TAB; ``_HTTPX_CASSETTE_COMPLETE=bash_source httpx-cassette``
 #: prints that script.
 _COMPLETE = "_HTTPX_CASSETTE_COMPLETE"
+
+#: What a system says where there is no room.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Commands(click.Group):
@@ -112,6 +116,9 @@ def run_command_line(words: Sequence[str]) -> int:
     try:
         with GROUP.make_context(_NAME, list(words)) as context:
             status: int | None = GROUP.invoke(context)
+            # Not when Python ends, whose words and status for an output that is full are others.
+            if sys.stdout is not None:
+                sys.stdout.flush()
             return status or 0
     except click.exceptions.Exit as left:  # ``--help`` and ``--version``.
         return left.exit_code
@@ -124,9 +131,29 @@ def run_command_line(words: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # Whoever read the output has seen enough (``| head``); what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the output has seen enough (``| head``).
+        _leave_output()
         return 1
+    except OSError as error:
+        _say_error(_said_by_system(error))
+        return 1
+
+
+def _leave_output() -> None:
+    """Let go of what is still buffered, which has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _said_by_system(error: OSError) -> str:
+    """Return what the system refused, and of which file, where it says so."""
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{error.filename}: {reason}"
+    if error.errno in _FULL:
+        # Commands that write files tell of these themselves.
+        _leave_output()
+        return f"the output cannot be written: {reason}"
+    return reason
 
 
 def _said(error: click.ClickException, words: Sequence[str]) -> str:

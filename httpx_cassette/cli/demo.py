@@ -19,6 +19,7 @@ import httpx
 from .. import CassetteTransport
 from .._allowed import ONLY_VARIABLE
 from .._budget import BUDGET_VARIABLE
+from .._errors import OptionError
 from .._ledger import LEDGER_VARIABLE
 from .._mode import MODE_VARIABLE
 from .._settings import MAX_CALLS_VARIABLE
@@ -84,7 +85,12 @@ def run_demo(keep: str | None = None) -> int:
 @contextlib.contextmanager
 def _folder(keep: str | None) -> Iterator[Path]:
     if keep is not None:
-        Path(keep).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(keep).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OptionError(
+                f"--keep {keep} cannot be made a folder: {error.strerror}; name an empty one"
+            ) from error
         yield Path(keep)
         return
     with tempfile.TemporaryDirectory(prefix="httpx-cassette-demo-") as folder:

@@ -349,9 +349,9 @@ def test_no_chunk_size_is_no_skipped_test(tested: Tested) -> None:
     )
 
     assert 1 == ended.status
-    assert [
-        "OptionError: chunk_size=[] runs the test with no size at all; give it at least one"
-    ] == failure(ended.told)
+    assert ["OptionError: chunk_size=[] runs the test with no size at all; give it at least one"] == failure(
+        ended.told
+    )
 
 
 def test_chunk_sizes_need_a_test_function(tested: Tested) -> None:

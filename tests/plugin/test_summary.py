@@ -586,7 +586,8 @@ def test_the_oldest_recording_has_an_age(no_prices: None, at: datetime.timedelta
         ((use(1, "unknown"),), "no price for unknown in genai-prices 1, newest price of 2026-11-09"),
         (
             tuple(use(number, f"{name}\x1b") for number, name in enumerate("dbcabe", 1)),
-            "no price for a\\u001b, b\\u001b, c\\u001b and 2 more in genai-prices 1, newest price of 2026-11-09",
+            "no price for a\\u001b, b\\u001b, c\\u001b and 2 more in genai-prices 1, "
+            "newest price of 2026-11-09",
         ),
         ((use(1, asked=None),), "no price in genai-prices 1, newest price of 2026-11-09"),
         (
@@ -595,7 +596,16 @@ def test_the_oldest_recording_has_an_age(no_prices: None, at: datetime.timedelta
             "without 1 of 2 calls that it has no price for",
         ),
     ],
-    ids=["one", "cents", "many", "some unknown", "unknown", "many unknown", "not counted", "some not counted"],
+    ids=[
+        "one",
+        "cents",
+        "many",
+        "some unknown",
+        "unknown",
+        "many unknown",
+        "not counted",
+        "some not counted",
+    ],
 )
 def test_money_is_told_with_the_table_it_is_from(prices: None, uses: tuple[Use, ...], money: str) -> None:
     """What has no price is counted, and not estimated."""
