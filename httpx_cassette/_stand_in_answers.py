@@ -69,11 +69,13 @@ def find_answer(
     Raises:
         Refused: There is no answer, as the real API would have it.
     """
-    if not headers.get("authorization"):
+    # Azure takes a header of its own.
+    if not (headers.get("authorization") or headers.get("api-key")):
         raise Refused(401, "You did not provide an API key: send an Authorization header, any will do.")
     if route == "GET /v1/models":
         return _model_list()
-    if route not in ("POST /v1/chat/completions", "POST /v1/embeddings"):
+    # By their end: others have them at /openai/v1 (groq), or below /openai/deployments/... (Azure).
+    if not (route.startswith("POST ") and route.endswith(("/chat/completions", "/embeddings"))):
         raise Refused(404, f"Invalid URL ({route}): this stand-in knows chat, embeddings and models.")
     try:
         document = json.loads(body)
@@ -83,7 +85,7 @@ def find_answer(
         raise Refused(400, "The body must be a JSON object.")
     if not isinstance(document.get("model"), str):
         raise Refused(400, "You must provide a model parameter.")
-    if route == "POST /v1/embeddings":
+    if route.endswith("/embeddings"):
         return _embeddings(document)
     messages = document.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):

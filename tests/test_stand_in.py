@@ -454,3 +454,24 @@ def test_requests_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert ["/v1/1", "/v1/2"] == [asked.path for asked in server.requests]
     assert 3 == server.calls
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completions",
+        "/openai/v1/chat/completions",
+        "/openai/deployments/gpt-5/chat/completions?api-version=2024-10-21",
+        "/v1/embeddings",
+        "/openai/deployments/small/embeddings?api-version=2024-10-21",
+    ],
+)
+@pytest.mark.parametrize("header", ["authorization", "api-key"])
+def test_other_paths_and_another_header_are_known(stand_in: StandInServer, path: str, header: str) -> None:
+    """Groq's, and those of Azure, whose key stands in a header of its own."""
+    url = stand_in.url.removesuffix("/v1") + path
+    body = ask("Why?", input="Why?")
+    with httpx.Client(headers={header: "any"}, trust_env=False) as client:
+        statuses = [client.post(url, json=body).status_code, client.get(url).status_code]
+
+    assert [200, 404] == statuses
