@@ -16,5 +16,5 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
         names: What would have been understood.
     """
     known = sorted(names)
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else f"; there are {', '.join(known)}"

@@ -444,7 +444,8 @@ def test_misses_are_written_anew(folder: Folder) -> None:
         (("--",), NO_COMMAND),
         (
             ("--nonsense", "--", "app.py"),
-            "there is no option --nonsense (did you mean '--misses'?); see httpx-cassette run --help",
+            "there is no option --nonsense; there are --help, --misses, --mode, -h; "
+            "see httpx-cassette run --help",
         ),
         (("--misses",), "argument --misses: expected one argument; see httpx-cassette run --help"),
     ],

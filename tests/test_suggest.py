@@ -16,6 +16,7 @@ from httpx_cassette._suggest import nearest_name
         ("keypolicy", {"key_policy": 1}, " (did you mean 'key_policy'?)"),
         ("x", ["b", "a"], "; there are a, b"),
         ("x", (), "; there are "),
+        ("dialects", ["mode", "samples"], "; there are mode, samples"),
     ],
 )
 def test_the_nearest_name_is_offered(name: str, names: Iterable[str], advice: str) -> None:

@@ -280,7 +280,7 @@ REFUSED = {
     ),
     "unknown value": (
         "@pytest.mark.cassette(mode='rewind')",
-        "OptionError: mode='rewind' is not a mode (did you mean 'record'?)",
+        "OptionError: mode='rewind' is not a mode; there are live, record, replay, rerecord",
     ),
     "two names": (
         "@pytest.mark.cassette('a', 'b')",
