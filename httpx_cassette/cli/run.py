@@ -34,10 +34,11 @@ _BEGINNINGS = (b'{"pid": ', b'-{"pid":')
 )
 @click.option("--misses", metavar="FILE", help="write what was missed to this file, anew")
 def command(words: Sequence[str], mode: str | None, misses: str | None) -> int:
-    """Run a command under the replay ceiling: nothing is paid for.
+    """Run a command under the replay ceiling: nothing is paid for by httpx.
 
     If any process of it missed a call, the exit status is 2, whatever became of the error; otherwise it is
-    the command's.
+    the command's. Calls that go round httpx, by aiohttp or sockets of one's own, are not seen: docs/sdks.md
+    names them under "What goes round the transport".
     """
     return run_run(needed(words, _EXAMPLE), mode, misses)
 
