@@ -89,7 +89,7 @@ def test_calls_results_thoughts_and_choices_have_titles(
 
     text = shown(capsys, "a.jsonl", ":1")
     assert (
-        "openai-chat  gpt-5  finish stop, length, 1 tokens in, 1 of them cached, 2 out, 812 ms\n"
+        "openai-chat  gpt-5  finish stop, length, 1 token in, 1 of them cached, 2 out, 812 ms\n"
         "\n"
         "user\n"
         "  One\n"

@@ -129,7 +129,7 @@ def _taken(exchange: Exchange) -> str:
     usage = exchange.usage
     facts = [
         f"finish {exchange.finish_words}" if exchange.finish_words else "",
-        f"{usage.input_tokens:,} tokens in" if usage.input_tokens is not None else "",
+        f"{counted(usage.input_tokens, 'token')} in" if usage.input_tokens is not None else "",
         f"{usage.cached_tokens:,} of them cached" if usage.cached_tokens else "",
         f"{usage.output_tokens:,} out" if usage.output_tokens is not None else "",
         f"{exchange.ms:,} ms" if exchange.ms is not None else "",

@@ -49,7 +49,7 @@ def command(files: Sequence[str], as_json: bool) -> int:
             # The other files are looked at all the same.
             failed += 1
             say_error(str(error))
-    if not as_json:
+    if not as_json and failed < len(files):
         well = counted(found, "finding") if found else "nothing found"
         show_lines(f"{counted(lines, 'recording')} in {counted(len(files) - failed, 'file')}: {well}")
     return _FINDING if found else 1 if failed else 0
