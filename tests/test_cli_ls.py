@@ -129,7 +129,7 @@ def test_what_is_left_out_is_said(folder: Path, capsys: pytest.CaptureFixture[st
             "absent.jsonl: there is no such file; name one that is there, or record it first",
         ),
         (("-",), "a cassette cannot be read from a pipe; name its file"),
-        ((".",), ".: the path is a folder; name a file in it, such as chat.jsonl"),
+        (("none",), "none: the path is a folder; name a file in it, such as chat.jsonl"),
         (
             ("", "chat.jsonl"),
             "'' is not the path of a cassette file; write it like 'tests/cassettes/chat.jsonl'",
@@ -156,6 +156,8 @@ def test_what_cannot_be_listed_is_one_sentence(
     words: tuple[str, ...], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The status is 1, and nothing else is printed."""
+    (folder / "none").mkdir()
+
     assert 1 == main(["ls", *words])
     assert ("", f"Error: {said}\n") == capsys.readouterr()
 
@@ -171,3 +173,18 @@ def test_a_file_as_a_whole_that_cannot_be_trusted_is_one_sentence(
         "Error: a.jsonl:1: an unresolved merge; keep the lines of both sides and delete the marker lines "
         "(a .gitattributes line with merge=union does that by itself)\n"
     ) == capsys.readouterr().err
+
+
+def test_a_folder_stands_for_all_cassettes_below_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With their names where there are several, and without where there is one."""
+    (folder / "deeper").mkdir()
+    (folder / "deeper" / "one.jsonl").write_bytes(example_lines()[0] + b"\n")
+
+    assert 0 == main(["ls", "."])
+    several = [line.partition("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    assert 0 == main(["ls", "deeper"])
+    one = capsys.readouterr().out
+    assert 0 == main(["ls", "deeper/one.jsonl"])
+
+    assert ["./chat.jsonl"] * 8 + ["./deeper/one.jsonl"] == several
+    assert one == capsys.readouterr().out

@@ -211,11 +211,26 @@ def test_all_files_are_looked_at(folder: Path, capsys: pytest.CaptureFixture[str
         "Error: absent.jsonl: there is no such file; name one that is there, or record it first\n"
         "Error: a cassette cannot be read from a pipe; name its file\n",
     ) == capsys.readouterr()
-    assert 1 == main(["verify", "good.jsonl", "."])
+    (folder / "empty").mkdir()
+    assert 1 == main(["verify", "good.jsonl", "empty"])
     assert (
         "8 recordings in 1 file: nothing found\n",
-        "Error: .: the path is a folder; name a file in it, such as chat.jsonl\n",
+        "Error: empty: the path is a folder; name a file in it, such as chat.jsonl\n",
     ) == capsys.readouterr()
+    assert 1 == main(["verify", "absent.jsonl"])
+    assert ("", "Error: absent.jsonl: there is no such file\n") == capsys.readouterr()
+
+
+def test_a_folder_stands_for_all_cassettes_below_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the order of their paths; what has another name is left out, and so are the folders of tools."""
+    for name in ("b/c.jsonl", "b/a/d.jsonl", "b/notes.txt", "b/.venv/e.jsonl"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"\n".join([ONE[:300], b""]))
+
+    assert (
+        2,
+        ["b/a/d.jsonl:1: damaged", "b/c.jsonl:1: damaged", "2 recordings in 2 files: 2 findings"],
+    ) == verified(capsys, "b")
 
 
 def test_findings_are_objects(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

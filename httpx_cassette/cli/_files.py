@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from .._errors import CassetteError
 
-__all__ = ["Chosen"]
+__all__ = ["Chosen", "cassettes_in"]
 
 #: Folders that tools make for themselves.
 _MADE = frozenset(
@@ -99,6 +99,21 @@ class Chosen:
             folders[:] = sorted(kept)
             for name in sorted(names):
                 yield os.path.join(parent, name)
+
+
+def cassettes_in(paths: Sequence[str]) -> list[str]:
+    """Return the cassettes that stand for the paths that were given: of a folder all ``*.jsonl`` below it.
+
+    A folder that has none stands for itself, and whoever opens it says so. Git is not asked: it may ignore
+    the full cassettes.
+    """
+    return [file for path in paths for file in sorted(_below(path)) or [path]]
+
+
+def _below(folder: str) -> Iterator[str]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_made(parent, name)]
+        yield from (os.path.join(parent, name) for name in names if name.endswith(".jsonl"))
 
 
 def _is_made(parent: str, name: str) -> bool:

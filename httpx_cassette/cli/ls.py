@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ._files import cassettes_in
 from ._parameters import file_argument, json_option, open_cassette, read_time, tell_what_is_left_out
 from ._terminal import Column, show_json, show_table
 
@@ -79,7 +80,7 @@ def command(
 
     Fingerprint, when it was recorded, wire format, model, finish reason, tokens of the prompt and of the
     answer, milliseconds, bytes, and the first words of the last turn of the user; tab-separated where it is
-    no terminal. Of several files, the name comes first.
+    no terminal. Of several files, the name comes first; a folder stands for all *.jsonl below it.
     """
     filters = [
         _named(model, lambda exchange: exchange.model),
@@ -88,7 +89,7 @@ def command(
         _since(since),
         _grep(grep),
     ]
-    opened = [open_cassette(path) for path in files]
+    opened = [open_cassette(path) for path in cassettes_in(files)]
     wanted = [each for each in filters if each is not None]
     rows: Iterable[_Row] = (
         _row(exchange)
@@ -102,7 +103,7 @@ def command(
         for row in rows:
             show_json(row._asdict())
     else:
-        _show(rows, with_file=len(files) > 1)
+        _show(rows, with_file=len(opened) > 1)
     for recordings in opened:
         tell_what_is_left_out(recordings)
     return 0
