@@ -200,7 +200,11 @@ def test_damaged_lines_are_passed_over_and_counted(folder: Path, capsys: pytest.
             "the path 'a..b' cannot be read at '..b'; write it like 'metadata.run_id' or 'messages[*].name'",
         ),
         (("-", "--by", "model"), "a cassette cannot be read from a pipe; name its file"),
-        (("absent.jsonl", "--by", "model"), "absent.jsonl: there is no such file"),
+        (
+            ("absent.jsonl", "--by", "model"),
+            "absent.jsonl: there is no such file; "
+            "name one that is there, or record it first",
+        ),
         (
             ("chat.jsonl", "--by", "model", "--html", "--json"),
             "--html and --json are two forms of the same; one is due; see httpx-cassette compare --help",

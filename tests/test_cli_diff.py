@@ -199,7 +199,7 @@ def test_empty_cassettes_are_alike(folder: Path, capsys: pytest.CaptureFixture[s
             ("chat.jsonl",),
             "two cassettes are needed, or one or two with two keys; see httpx-cassette diff --help",
         ),
-        (("chat.jsonl", "b8"), "b8: there is no such file"),
+        (("chat.jsonl", "b8"), "b8: there is no such file; name one that is there, or record it first"),
         (("chat.jsonl", "-"), "a cassette cannot be read from a pipe; name its file"),
         (("chat.jsonl", "."), ".: the path is a folder; name a file in it, such as chat.jsonl"),
         (

@@ -368,7 +368,11 @@ def test_what_is_no_request_is_one_sentence(
     [
         (("absent",), "absent: it cannot be read: No such file or directory"),
         ((".",), ".: it cannot be read: Is a directory"),
-        (("r.json", "--cassette", "absent.jsonl"), "absent.jsonl: there is no such file"),
+        (
+            ("r.json", "--cassette", "absent.jsonl"),
+            "absent.jsonl: there is no such file; "
+            "name one that is there, or record it first",
+        ),
         (("r.json", "--cassette", "-"), "a cassette cannot be read from a pipe; name its file"),
         (("r.json", "--entry", "1"), "r.json: --entry chooses from a HAR file, and this is none"),
         (("a.har", "--entry", "3"), "a.har: the HAR file has 1 entry, and no entry 3"),

@@ -275,7 +275,11 @@ def test_what_is_not_stored_is_not_made_up(stored: dict[str, Json], sentence: st
         (("a.jsonl",), BOTH),
         (("a.jsonl", ":1", "--request", "r.json"), BOTH),
         (("a.jsonl", ":9"), "Error: line 9 of a.jsonl is no recording\n"),
-        (("absent.jsonl", ":1"), "Error: absent.jsonl: there is no such file\n"),
+        (
+            ("absent.jsonl", ":1"),
+            "Error: absent.jsonl: there is no such file; "
+            "name one that is there, or record it first\n",
+        ),
         (("-", ":1"), "Error: a cassette cannot be read from a pipe; name its file\n"),
         (
             ("--request", "absent.json"),

@@ -665,7 +665,7 @@ SEED_MISUSE: dict[tuple[str, ...], str] = {
         "a cassette cannot be read from a pipe; name its file"
     ),
     ("seed", "absent.jsonl", "-o", "seed.jsonl", "--used-by", "used.jsonl"): (
-        "absent.jsonl: there is no such file"
+        "absent.jsonl: there is no such file; name one that is there, or record it first"
     ),
     ("seed", "full.jsonl", "-o", "seed.jsonl", "--used-by", "absent"): (
         "absent: it cannot be read: No such file or directory"

@@ -427,11 +427,20 @@ def test_every_damaged_file_is_tried_with_every_command() -> None:
 
 
 MISUSE = {
-    ("compact", "absent.jsonl"): "Error: absent.jsonl: there is no such file\n",
+    (
+        "compact",
+        "absent.jsonl",
+    ): "Error: absent.jsonl: there is no such file; name one that is there, or record it first\n",
     ("compact", "-"): "Error: a cassette cannot be read from a pipe; name its file\n",
     ("compact", "."): "Error: .: the path is a folder; name a file in it, such as chat.jsonl\n",
-    ("reseal", "absent.jsonl"): "Error: absent.jsonl: there is no such file\n",
-    ("reseal", "absent.jsonl:3"): "Error: absent.jsonl: there is no such file\n",
+    (
+        "reseal",
+        "absent.jsonl",
+    ): "Error: absent.jsonl: there is no such file; name one that is there, or record it first\n",
+    (
+        "reseal",
+        "absent.jsonl:3",
+    ): "Error: absent.jsonl: there is no such file; name one that is there, or record it first\n",
     ("reseal", "-"): "Error: a cassette cannot be read from a pipe; name its file\n",
     ("reseal", "a.jsonl:0"): "Error: lines are counted from 1, so that 'a.jsonl:0' names none\n",
     ("reseal", "a.jsonl:99"): "Error: a.jsonl has no line 99; it has 8 lines\n",
@@ -818,7 +827,8 @@ def test_a_new_file_that_is_wrong_is_thrown_away(
         1,
         "",
         "Error: a.jsonl:1: the new file would not pass verify (its key is not that of its request: edited by "
-        "hand, or written by something else), so the old one was kept\n",
+        "hand, or written by something else; restore the line, or record the call again with "
+        "HTTPX_CASSETTE_MODE=rerecord), so the old one was kept\n",
     ) == told(capsys, "rekey", "a.jsonl")
     assert before == file.read_bytes()
     assert ["a.jsonl"] == [each.name for each in folder.iterdir()]

@@ -255,7 +255,10 @@ def test_what_a_terminal_obeys_is_escaped(folder: Path, capsys: pytest.CaptureFi
     [
         ((), "the following arguments are required: FILE; see httpx-cassette stats --help"),
         (("-",), "a cassette cannot be read from a pipe; name its file"),
-        (("absent.jsonl",), "absent.jsonl: there is no such file"),
+        (
+            ("absent.jsonl",),
+            "absent.jsonl: there is no such file; name one that is there, or record it first",
+        ),
         (("chat.jsonl", "."), ".: the path is a folder; name a file in it, such as chat.jsonl"),
         (
             ("chat.jsonl", "--runs-per-day", "0"),

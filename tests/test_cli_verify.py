@@ -218,7 +218,10 @@ def test_all_files_are_looked_at(folder: Path, capsys: pytest.CaptureFixture[str
         "Error: empty: the path is a folder; name a file in it, such as chat.jsonl\n",
     ) == capsys.readouterr()
     assert 1 == main(["verify", "absent.jsonl"])
-    assert ("", "Error: absent.jsonl: there is no such file\n") == capsys.readouterr()
+    assert (
+        "",
+        "Error: absent.jsonl: there is no such file; name one that is there, or record it first\n",
+    ) == capsys.readouterr()
 
 
 def test_a_folder_stands_for_all_cassettes_below_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

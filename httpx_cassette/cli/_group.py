@@ -135,7 +135,7 @@ def run_command_line(words: Sequence[str]) -> int:
         _leave_output()
         return 1
     except OSError as error:
-        _say_error(_said_by_system(error))
+        say_error(_said_by_system(error))
         return 1
 
 

@@ -35,7 +35,8 @@ def command(files: Sequence[str], as_json: bool) -> int:
     That it parses within the limits, that its seal is right, that its answer can be replayed, that its key is
     that of its request, that no two lines give the same call different answers, that no merge is unresolved;
     recordings of other key versions, and keys of wire formats that are not registered here, are counted. Each
-    finding is named with its file and line, and the exit status is 2. A folder stands for all *.jsonl below it.
+    finding is named with its file and line, and the exit status is 2. A folder stands for all *.jsonl below
+    it.
     """
     files = cassettes_in(files)
     found = failed = lines = 0
