@@ -49,7 +49,7 @@ def run_in_the_readme() -> set[str]:
 
 
 def run_in(path: Path) -> set[str]:
-    """Return the commands that a file of tests runs: the first words of ``run("...")`` and ``main([...])``."""
+    """Return the commands that a file of tests runs: the first words of ``run(...)`` and ``main([...])``."""
     calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
     given = [(call.func.id, call.args[0]) for call in calls if isinstance(call.func, ast.Name) and call.args]
     given = [(name, word.elts[0] if isinstance(word, ast.List) else word) for name, word in given]
