@@ -398,6 +398,8 @@ OWN_NETWORKS = (
 
 def decides_sampling(dialect: str, host: str) -> bool:
     """Say whether a host is one that decides about sampling itself."""
+    if dialect == "openai-completions":
+        return not host.endswith((".openai.com", ".openai.azure.com", ".cognitiveservices.azure.com"))
     named = "api.perplexity.ai", "api.mistral.ai", "router.huggingface.co"
     if host in ("localhost", "host.docker.internal") or host.endswith((".local", ".internal", ".lan")):
         return True

@@ -55,7 +55,7 @@ PARTS = {
         "_alignment _comparison _grouping _opened _cleaning _rekeying _verification _exchange _notebook "
         "_usage readers readers.anthropic_messages readers.bedrock readers.cohere readers.gemini "
         "readers.huggingface readers.mistral_conversations readers.ollama readers.openai_responses "
-        "readers.chat readers._said",
+        "readers.chat readers.completions readers._said",
         "flow miss dialects key cassette redact canonical data",
     ),
     "transport": Part(
@@ -75,7 +75,8 @@ PARTS = {
     "providers": Part(
         "dialects.openai_chat dialects.openai_responses dialects.anthropic_messages dialects.gemini "
         "dialects.gemini_interactions dialects.mistral dialects.mistral_conversations dialects.generic "
-        "dialects.ollama dialects.cohere dialects.cohere_v1 dialects.huggingface dialects.bedrock",
+        "dialects.ollama dialects.cohere dialects.cohere_v1 dialects.huggingface dialects.bedrock "
+        "dialects.openai_completions",
         "dialect streams canonical data",
     ),
     # What processes write for the test run that started them.

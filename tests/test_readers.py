@@ -250,6 +250,9 @@ def test_items_are_turns_of_their_own() -> None:
         ("mistral-conversations", {"instructions": "Hm", "inputs": "Hi"}, ["system: Hm", "user: Hi"]),
         ("gemini-interactions", {"system_instruction": "Hm", "input": "Hi"}, ["system: Hm", "user: Hi"]),
         ("huggingface", {"inputs": "Hi", "parameters": {}}, ["user: Hi"]),
+        ("openai-completions", {"prompt": ["Hi", "Ho"]}, ["user: Hi", "user: Ho"]),
+        ("openai-completions", {"prompt": "Hi", "suffix": "End"}, ["user: Hi\nEnd"]),
+        ("openai-completions", {"prompt": [1, 2]}, []),
         ("bedrock", {"messages": [{"role": "user", "content": [{"json": {"a": 1}}]}]}, ['user: {"a": 1}']),
         ("generic", {"messages": [{"role": "user", "content": "Hi"}]}, []),
     ],
@@ -350,6 +353,19 @@ def test_each_text_of_a_list_is_an_answer() -> None:
 
     assert ["A", "B"] == [message.text for message in read_answers("huggingface", listed)]
     assert [] == read_answers("huggingface", [[]])
+
+
+def test_completions_are_texts() -> None:
+    """By the index of their choice, where it is told."""
+    events: list[Json] = [
+        {"choices": [{"index": 0, "text": "It is "}]},
+        {"choices": [{"index": 1, "text": "Rain."}, {"index": 0, "text": "sunny."}]},
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    ]
+    whole: list[Json] = [{"choices": [{"text": "It is sunny."}, {"text": "Rain."}]}]
+
+    said = [Message("assistant", "It is sunny."), Message("assistant", "Rain.")]
+    assert [said] * 2 == [read_answers("openai-completions", each) for each in (events, whole)]
 
 
 def test_every_choice_is_an_answer() -> None:

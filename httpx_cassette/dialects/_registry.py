@@ -29,6 +29,7 @@ from .mistral import MISTRAL
 from .mistral_conversations import MISTRAL_CONVERSATIONS
 from .ollama import OLLAMA
 from .openai_chat import OPENAI_CHAT
+from .openai_completions import OPENAI_COMPLETIONS
 from .openai_responses import OPENAI_RESPONSES
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "MISTRAL_CONVERSATIONS",
     "OLLAMA",
     "OPENAI_CHAT",
+    "OPENAI_COMPLETIONS",
     "OPENAI_RESPONSES",
     "by_name",
     "is_known",
@@ -66,6 +68,7 @@ DIALECTS = (
     COHERE,
     COHERE_V1,
     HUGGINGFACE,
+    OPENAI_COMPLETIONS,
     BEDROCK,
     GENERIC,
 )

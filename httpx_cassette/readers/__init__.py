@@ -14,6 +14,7 @@ from .anthropic_messages import ANTHROPIC_MESSAGES
 from .bedrock import BEDROCK
 from .chat import CHAT
 from .cohere import COHERE, COHERE_V1
+from .completions import OPENAI_COMPLETIONS
 from .gemini import GEMINI, GEMINI_INTERACTIONS
 from .huggingface import HUGGINGFACE
 from .mistral_conversations import MISTRAL_CONVERSATIONS
@@ -35,6 +36,7 @@ READERS: Mapping[str, Reader] = {
     "cohere-v1": COHERE_V1,
     "ollama": OLLAMA,
     "huggingface": HUGGINGFACE,
+    "openai-completions": OPENAI_COMPLETIONS,
     "bedrock": BEDROCK,
 }
 

@@ -31,6 +31,7 @@ from ._mistral import MistralJudge, is_of_mistral
 from ._mistral_conversations import MistralConversationsJudge
 from ._ollama import OllamaJudge
 from ._openai_chat import OpenAIChatJudge
+from ._openai_completions import OpenAICompletionsJudge
 from ._openai_responses import OpenAIResponsesJudge
 from ._report import FileReport, as_data, as_text
 from ._sabotage import SABOTAGES, sabotaged
@@ -46,6 +47,7 @@ JUDGES: dict[str, Callable[[Exchange], Judge]] = {
     "mistral-conversations": MistralConversationsJudge,
     "ollama": OllamaJudge,
     "openai-chat": OpenAIChatJudge,
+    "openai-completions": OpenAICompletionsJudge,
     "openai-responses": OpenAIResponsesJudge,
 }
 

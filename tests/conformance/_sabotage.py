@@ -177,6 +177,10 @@ def _repeat_a_whole_call(events: list[dict[str, Any]]) -> None:
         if token["id"] != tokens[0]["id"]:
             token["id"] = tokens[0]["id"]
             return
+    # Of completions, which have none either: it finishes with its first word.
+    for choice in _completions(events):
+        choice["finish_reason"] = "tool_calls"
+        return
 
 
 def drop_the_usage(events: list[dict[str, Any]]) -> None:
@@ -217,6 +221,13 @@ def _messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for event in events:
         if "created_at" in event:
             yield event.get("message") or event
+
+
+def _completions(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the choices of OpenAI's legacy completions."""
+    for event in events:
+        if event.get("object") == "text_completion":
+            yield from event["choices"]
 
 
 def _tokens(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -320,6 +331,9 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
         for name in ("content", "thinking", "response"):
             if message.get(name):
                 yield name, message, name
+    for choice in _completions(events):
+        if choice.get("text"):
+            yield f"completion {choice.get('index')}", choice, "text"
     for token in _tokens(events):
         if token.get("text"):
             yield "token", token, "text"

@@ -12,6 +12,7 @@ from httpx_cassette.dialects import (
     MISTRAL,
     MISTRAL_CONVERSATIONS,
     OPENAI_CHAT,
+    OPENAI_COMPLETIONS,
     Dialect,
     recognise,
 )
@@ -33,7 +34,7 @@ VERTEX = "/v1/projects/p/locations/l/publishers/mistralai/models/codestral@2405"
         ("/v1/agents/completions", {"messages": [HI]}, GENERIC),
         ("/v1/agents", {"model": "m", "name": "x"}, GENERIC),
         ("/v1/fim/completions", FIM, MISTRAL),
-        ("/v1/completions", FIM, GENERIC),
+        ("/v1/completions", FIM, OPENAI_COMPLETIONS),
         (f"{VERTEX}:rawPredict", {"model": "m", "messages": [HI]}, MISTRAL),
         (f"{VERTEX}:streamRawPredict", FIM, MISTRAL),
         (f"{VERTEX}:rawPredict", {"instances": []}, GENERIC),

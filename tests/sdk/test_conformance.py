@@ -133,6 +133,17 @@ EXPECTED = {
         },
         is_joined=False,
     ),
+    "openai-completions": Expected(
+        21,
+        {"error event": 1, "error in a success": 1, "status 404": 1, "truncated": 2},
+        {"obfuscation": 10},
+        {
+            "drop-a-character": ("SDK object", "choices[0].text"),
+            "swap-two-deltas": ("SDK object", "choices[0].text"),
+            "repeat-a-tool-id": ("fields", "choices[0].finish_reason"),
+            "drop-the-usage": ("SDK object", "usage"),
+        },
+    ),
     "ollama": Expected(
         31,
         {"error event": 2, "error in a success": 1, "status 404": 1, "truncated": 2},
