@@ -76,7 +76,7 @@ PARTS = {
         "dialects.openai_chat dialects.openai_responses dialects.anthropic_messages dialects.gemini "
         "dialects.gemini_interactions dialects.mistral dialects.mistral_conversations dialects.generic "
         "dialects.ollama dialects.cohere dialects.cohere_v1 dialects.huggingface dialects.bedrock "
-        "dialects.openai_completions",
+        "dialects.openai_completions dialects.anthropic_completions dialects.writer",
         "dialect streams canonical data",
     ),
     # What processes write for the test run that started them.

@@ -253,6 +253,7 @@ def test_items_are_turns_of_their_own() -> None:
         ("openai-completions", {"prompt": ["Hi", "Ho"]}, ["user: Hi", "user: Ho"]),
         ("openai-completions", {"prompt": "Hi", "suffix": "End"}, ["user: Hi\nEnd"]),
         ("openai-completions", {"prompt": [1, 2]}, []),
+        ("anthropic-completions", {"prompt": "Human: Hi"}, ["user: Human: Hi"]),
         ("bedrock", {"messages": [{"role": "user", "content": [{"json": {"a": 1}}]}]}, ['user: {"a": 1}']),
         ("generic", {"messages": [{"role": "user", "content": "Hi"}]}, []),
     ],
@@ -366,6 +367,13 @@ def test_completions_are_texts() -> None:
 
     said = [Message("assistant", "It is sunny."), Message("assistant", "Rain.")]
     assert [said] * 2 == [read_answers("openai-completions", each) for each in (events, whole)]
+
+
+def test_a_completion_goes_on_with_each_event() -> None:
+    """A ping says nothing."""
+    events: list[Json] = [{"completion": "It is "}, {"type": "ping"}, {"completion": "sunny."}]
+
+    assert [Message("assistant", "It is sunny.")] == read_answers("anthropic-completions", events)
 
 
 def test_every_choice_is_an_answer() -> None:

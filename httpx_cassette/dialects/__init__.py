@@ -17,6 +17,7 @@ from ._ending import At, Ends
 from ._framing import Event
 from ._reading import Noise, StreamProgress, StreamTable
 from ._registry import (
+    ANTHROPIC_COMPLETIONS,
     ANTHROPIC_MESSAGES,
     BEDROCK,
     COHERE,
@@ -32,6 +33,7 @@ from ._registry import (
     OPENAI_CHAT,
     OPENAI_COMPLETIONS,
     OPENAI_RESPONSES,
+    WRITER,
     by_name,
     is_known,
     recognise,
@@ -41,6 +43,7 @@ from ._registry import (
 from ._trial import CheckedStream, check_stream
 
 __all__ = [
+    "ANTHROPIC_COMPLETIONS",
     "ANTHROPIC_MESSAGES",
     "BEDROCK",
     "COHERE",
@@ -57,6 +60,7 @@ __all__ = [
     "OPENAI_COMPLETIONS",
     "OPENAI_RESPONSES",
     "SYSTEM_MESSAGE",
+    "WRITER",
     "At",
     "CheckedStream",
     "Dialect",

@@ -17,6 +17,7 @@ from .._errors import OptionError
 from ._blame import blame
 from ._dialect import Dialect, Endpoint
 from ._soundness import check_sound, is_same
+from .anthropic_completions import ANTHROPIC_COMPLETIONS
 from .anthropic_messages import ANTHROPIC_MESSAGES
 from .bedrock import BEDROCK
 from .cohere import COHERE
@@ -31,8 +32,10 @@ from .ollama import OLLAMA
 from .openai_chat import OPENAI_CHAT
 from .openai_completions import OPENAI_COMPLETIONS
 from .openai_responses import OPENAI_RESPONSES
+from .writer import WRITER
 
 __all__ = [
+    "ANTHROPIC_COMPLETIONS",
     "ANTHROPIC_MESSAGES",
     "BEDROCK",
     "COHERE",
@@ -48,6 +51,7 @@ __all__ = [
     "OPENAI_CHAT",
     "OPENAI_COMPLETIONS",
     "OPENAI_RESPONSES",
+    "WRITER",
     "by_name",
     "is_known",
     "recognise",
@@ -69,6 +73,8 @@ DIALECTS = (
     COHERE_V1,
     HUGGINGFACE,
     OPENAI_COMPLETIONS,
+    ANTHROPIC_COMPLETIONS,
+    WRITER,
     BEDROCK,
     GENERIC,
 )

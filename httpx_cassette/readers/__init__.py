@@ -14,7 +14,7 @@ from .anthropic_messages import ANTHROPIC_MESSAGES
 from .bedrock import BEDROCK
 from .chat import CHAT
 from .cohere import COHERE, COHERE_V1
-from .completions import OPENAI_COMPLETIONS
+from .completions import ANTHROPIC_COMPLETIONS, OPENAI_COMPLETIONS
 from .gemini import GEMINI, GEMINI_INTERACTIONS
 from .huggingface import HUGGINGFACE
 from .mistral_conversations import MISTRAL_CONVERSATIONS
@@ -37,6 +37,8 @@ READERS: Mapping[str, Reader] = {
     "ollama": OLLAMA,
     "huggingface": HUGGINGFACE,
     "openai-completions": OPENAI_COMPLETIONS,
+    "anthropic-completions": ANTHROPIC_COMPLETIONS,
+    "writer": CHAT,
     "bedrock": BEDROCK,
 }
 

@@ -1,4 +1,4 @@
-"""OpenAI's legacy completions: prompts, and texts that go on from them."""
+"""Legacy completions, OpenAI's and Anthropic's: prompts, and texts that go on from them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ._said import Members, Message, Piece, Reader, objects, text
 
-__all__ = ["OPENAI_COMPLETIONS"]
+__all__ = ["ANTHROPIC_COMPLETIONS", "OPENAI_COMPLETIONS"]
 
 
 def _turns(body: Members) -> Iterator[Message]:
@@ -23,6 +23,14 @@ def _pieces(documents: Sequence[Members]) -> Iterator[Piece]:
             index = choice.get("index")
             yield Piece(index if isinstance(index, int) else position, 0, "text", text(choice.get("text")))
 
+
+def _pieces_of_one(documents: Sequence[Members]) -> Iterator[Piece]:
+    for document in documents:
+        yield Piece(0, 0, "text", text(document.get("completion")))
+
+
+#: Anthropic's ``/v1/complete``.
+ANTHROPIC_COMPLETIONS = Reader(_turns, _pieces_of_one)
 
 #: ``/completions`` with a prompt.
 OPENAI_COMPLETIONS = Reader(_turns, _pieces)

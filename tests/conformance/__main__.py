@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from httpx_cassette import CassetteStop
 from httpx_cassette.dialects import recognise
 
+from ._anthropic_completions import AnthropicCompletionsJudge
 from ._anthropic_messages import AnthropicMessagesJudge
 from ._compatible import CompatibleJudge, vendor_of
 from ._exchanges import Exchange, NotExchanges, find_files, read_exchanges
@@ -37,9 +38,11 @@ from ._report import FileReport, as_data, as_text
 from ._sabotage import SABOTAGES, sabotaged
 from ._trial import SETTINGS, Outcome, Setting, try_exchange
 from ._unknown import try_unknown
+from ._writer import WriterJudge
 
 #: Dialect -> the SDK that judges it.
 JUDGES: dict[str, Callable[[Exchange], Judge]] = {
+    "anthropic-completions": AnthropicCompletionsJudge,
     "anthropic-messages": AnthropicMessagesJudge,
     "gemini": GeminiJudge,
     "gemini-interactions": GeminiInteractionsJudge,
@@ -49,6 +52,7 @@ JUDGES: dict[str, Callable[[Exchange], Judge]] = {
     "openai-chat": OpenAIChatJudge,
     "openai-completions": OpenAICompletionsJudge,
     "openai-responses": OpenAIResponsesJudge,
+    "writer": WriterJudge,
 }
 
 # It brings httpx2 (by way of tokenizers and huggingface_hub): it is not where that must not be.

@@ -179,7 +179,7 @@ def _repeat_a_whole_call(events: list[dict[str, Any]]) -> None:
             return
     # Of completions, which have none either: it finishes with its first word.
     for choice in _completions(events):
-        choice["finish_reason"] = "tool_calls"
+        choice["finish_reason" if "text" in choice else "stop_reason"] = "tool_calls"
         return
 
 
@@ -192,6 +192,8 @@ def drop_the_usage(events: list[dict[str, Any]]) -> None:
                     holder.pop(name, None)
         if "token" in event:
             event.pop("details", None)
+        if "completion" in event:
+            event.pop("stop", None)
 
 
 SABOTAGES: dict[str, Sabotage] = {
@@ -224,10 +226,12 @@ def _messages(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _completions(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the choices of OpenAI's legacy completions."""
+    """Yield the choices of OpenAI's legacy completions, and the events of Anthropic's."""
     for event in events:
         if event.get("object") == "text_completion":
             yield from event["choices"]
+        elif "completion" in event:
+            yield event
 
 
 def _tokens(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -332,8 +336,9 @@ def _texts(events: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], 
             if message.get(name):
                 yield name, message, name
     for choice in _completions(events):
-        if choice.get("text"):
-            yield f"completion {choice.get('index')}", choice, "text"
+        for name in ("text", "completion"):
+            if choice.get(name):
+                yield f"completion {choice.get('index')}", choice, name
     for token in _tokens(events):
         if token.get("text"):
             yield "token", token, "text"

@@ -133,6 +133,28 @@ EXPECTED = {
         },
         is_joined=False,
     ),
+    "anthropic-completions": Expected(
+        7,
+        {"error event": 1, "status 429": 1, "truncated": 1},
+        {"ping": 1},
+        {
+            "drop-a-character": ("SDK object", "completion"),
+            "swap-two-deltas": ("SDK object", "completion"),
+            "repeat-a-tool-id": ("fields", "stop_reason beside completion"),
+            "drop-the-usage": ("SDK object", "stop"),
+        },
+    ),
+    "writer": Expected(
+        7,
+        {"error event": 1, "status 429": 1, "truncated": 1},
+        {},
+        {
+            "drop-a-character": ("SDK object", "choices[0].message.content"),
+            "swap-two-deltas": ("SDK object", "choices[0].message.content"),
+            "repeat-a-tool-id": ("SDK object", "choices[0].message.tool_calls[0].id"),
+            "drop-the-usage": ("SDK object", "usage"),
+        },
+    ),
     "openai-completions": Expected(
         21,
         {"error event": 1, "error in a success": 1, "status 404": 1, "truncated": 2},
