@@ -8,7 +8,7 @@ import pytest
 
 from httpx_cassette import Call
 from httpx_cassette._call import Json
-from httpx_cassette.dialects import COHERE, COHERE_V1, GENERIC, OPENAI_CHAT, Dialect, recognise
+from httpx_cassette.dialects import COHERE, COHERE_V1, GENERIC, OPENAI_CHAT, WRITER, Dialect, recognise
 from tests.keying import body_of, call, draft_of, key_of, slow_document
 
 V2, V1 = (f"https://api.cohere.com/{version}/chat" for version in ("v2", "v1"))
@@ -57,8 +57,10 @@ MESSAGES = {"model": "m", "messages": [HI]}
         # Anybody's.
         ("/v1/chat", {"message": "hi"}, GENERIC),
         ("/v1/chat", {"message": {"text": "hi"}, "model": "m"}, GENERIC),
-        ("/v1/chat", MESSAGES, GENERIC),
+        ("/v1/chat", {"messages": [HI]}, GENERIC),
         ("/v1/chat", None, GENERIC),
+        # Another vendor's.
+        ("/v1/chat", MESSAGES, WRITER),
         # No chats.
         ("/v2/rerank", {"model": "m", "query": "q", "documents": ["a"]}, GENERIC),
         ("/v1/rerank", {"query": "q", "documents": ["a"]}, GENERIC),
