@@ -72,10 +72,11 @@ class Fields:
         # The request is used up: it is read once more.
         again = Recording(read.line, read.path, read.number, read.head, read.real_path)
         try:
-            dialect = recognised(again.members["request"])
+            request = again.members["request"]
+            dialect = recognised(request)
             if self._has_url:
-                again.members["request"]["url"] = ""
-            return dialect.name.encode() + recomputed_key(again, dialect, self._names)
+                request["url"] = ""
+            return dialect.name.encode() + recomputed_key(again, dialect, self._names, request=request)
         except INCOMPARABLE:  # What it holds is no request, or its policy is none.
             return None
 
