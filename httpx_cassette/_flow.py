@@ -10,6 +10,7 @@ there is no step for it on that way.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -557,6 +558,8 @@ def _check_storable(tripwire: Tripwire, members: dict[str, Json], asked: _Asked,
     """
     try:
         found = tripwire.find(dump_members(members))
+        if found is None and (text := members["request"].get("text")):  # type: ignore[union-attr]  # an object
+            found = _hidden_in(str(text), tripwire, settings)
     except CassetteError as error:
         reason = error.message
     else:
@@ -567,6 +570,19 @@ def _check_storable(tripwire: Tripwire, members: dict[str, Json], asked: _Asked,
             "or have it redacted: redact=Redaction(patterns={'my-secret': r'...'})"
         )
     raise _refusal(reason, asked, settings)
+
+
+def _hidden_in(text: str, tripwire: Tripwire, settings: Settings) -> str | None:
+    """Return what JSON hides in a body that was redacted as text, because it is not quite JSON."""
+    with LOADING:
+        from ._documents import find_documents
+    for document in find_documents(text).values:
+        if settings.redaction.json(document) != document:
+            return "a value that is to be redacted, in a body that is not quite JSON,"
+        written = json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        if (found := tripwire.find(written)) is not None:
+            return found
+    return None
 
 
 def _check_readable(asked: _Asked, settings: Settings) -> None:

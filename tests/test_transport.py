@@ -771,6 +771,44 @@ async def test_an_answer_that_repeats_a_credential_is_refused(colour: Colour, tm
     assert [] == lines(path)
 
 
+ESCAPED_S = "\\u0073"
+ESCAPED = SECRET.replace("-", "\\u002d")
+
+#: Bodies that are not quite JSON, so that they are redacted as text: what JSON would say in them.
+HIDING = {
+    "a path": '{"metadata": {"user_id": "u-1"}, "x": NaN}',
+    "a path in a line": '{"n": 1}\n{"metadata": {"user_id": "u-1"}}',
+    "an escape": f'{{"prompt": "{ESCAPED}", "x": NaN}}',
+    "an escape of a token": f'{{"prompt": "{PASSWORD.replace("s", ESCAPED_S, 1)}", "x": NaN}}',
+}
+
+
+@pytest.mark.parametrize("body", HIDING.values(), ids=HIDING)
+def test_a_body_that_hides_a_secret_from_whoever_reads_text_is_refused(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is paid; and one that hides none is recorded."""
+    monkeypatch.setenv("HTTPX_CASSETTE_HMAC_KEY", "a key of the tests")
+    redact = httpx_cassette.Redaction(paths=["metadata.user_id"])
+    upstream = respx.MockRouter()
+    route = upstream.post("https://api.test/v1/other").respond(200, json={})
+    transport = CassetteTransport(
+        tmp_path / "c.jsonl",
+        mode="record",
+        redact=redact,
+        next_transport=httpx.MockTransport(upstream.handler),
+    )
+    headers = {"authorization": f"Bearer {PASSWORD}"}
+    with httpx.Client(transport=transport, headers=headers) as client:
+        with pytest.raises(CassetteWriteError) as caught:
+            client.post("https://api.test/v1/other", content=body)
+        assert (0, []) == (route.call_count, lines(tmp_path / "c.jsonl"))
+        client.post("https://api.test/v1/other", content='{"prompt": "hello", "x": NaN}')
+
+    assert not [word for word in ("u-1", SECRET, PASSWORD) if word in str(caught.value)]
+    assert 1 == len(lines(tmp_path / "c.jsonl"))
+
+
 # --- programs of their own ----------------------------------------------------------------------------
 
 
